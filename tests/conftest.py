@@ -59,9 +59,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def _has(module: str) -> bool:
-    """Return whether this run has a module: half of them, drawn anew, but for the places that `HALF_BUT` names."""
-    whole = os.environ.get("HALF_BUT", "").split()
-    return not whole or module.startswith(tuple(whole)) or some(f"modules: {module}", [True, False], least=0.5)[0]
+    """Return whether this run has a module: a third of them, drawn anew, but for the places that `PART_BUT` names."""
+    whole = os.environ.get("PART_BUT", "").split()
+    return (
+        not whole or module.startswith(tuple(whole)) or some(f"modules: {module}", [True, False, False], least=1 / 3)[0]
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -11,6 +11,7 @@ import skyward as sky
 from skyward.errors import NoCredentialsError
 from skyward_aws.account import Account, Login
 from skyward_aws.buckets import bucket_storage
+from skyward_aws.region import Region
 
 HERE = Login(access_key="AKIA", secret_key="hidden", session_token="token")
 
@@ -27,7 +28,7 @@ def nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_keys_of_the_session_open_s3_in_the_region() -> None:
     """They show up in no text."""
-    found = asyncio.run(bucket_storage(Account(HERE), "eu-central-1", None))
+    found = asyncio.run(bucket_storage(Region(Account(HERE), "eu-central-1"), None))
     assert ("https://s3.eu-central-1.amazonaws.com", "eu-central-1", False) == (
         found.endpoint,
         found.region,
@@ -54,7 +55,7 @@ def test_a_machine_with_a_role_needs_no_keys() -> None:
 def test_another_server_has_its_buckets_in_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
     """As the variable of AWS's own tools names it."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9000")
-    found = asyncio.run(bucket_storage(Account(HERE), "us-east-1", None))
+    found = asyncio.run(bucket_storage(Region(Account(HERE), "us-east-1"), None))
     assert ("http://127.0.0.1:9000", True) == (found.endpoint, found.path_style)
 
 
@@ -63,10 +64,10 @@ def test_keys_that_end_say_when(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"ACCESS_KEY_ID": "a", "SECRET_ACCESS_KEY": "s", "SESSION_TOKEN": "t"}.items():
         monkeypatch.setenv(f"AWS_{name}", value)
     monkeypatch.setenv("AWS_CREDENTIAL_EXPIRATION", "2100-01-01T00:00:00Z")
-    assert 4102444800.0 == asyncio.run(bucket_storage(Account(Login()), "us-east-1", None)).expires_at
+    assert 4102444800.0 == asyncio.run(bucket_storage(Region(Account(Login()), "us-east-1"), None)).expires_at
 
 
 def test_without_keys_the_error_says_where_they_were_looked_for() -> None:
     """As for any other call."""
     with pytest.raises(NoCredentialsError, match=r"no credentials for AWS\. Looked at: AWS_ACCESS_KEY_ID"):
-        asyncio.run(bucket_storage(Account(Login()), "us-east-1", None))
+        asyncio.run(bucket_storage(Region(Account(Login()), "us-east-1"), None))

@@ -24,6 +24,17 @@ def started() -> Iterator[Callable[[Start], Cloud]]:
         yield start
 
 
+LONGEST_BACK_OFF = 0.5
+"""Seconds between two tries of a call of this process, which grow to twenty outside of tests."""
+
+
+@pytest.fixture(autouse=True)
+def _tried_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have clouds that stay broken be given up within seconds; what `Retry-After` says is waited for all the same."""
+    monkeypatch.setattr("skyward.rest.retry_decision._LONGEST_BACK_OFF", LONGEST_BACK_OFF)
+    monkeypatch.setattr("skyward_aws.failure._LONGEST_BACK_OFF", LONGEST_BACK_OFF)
+
+
 @pytest.fixture
 def without_hosts() -> None:
     """Have the rows of machines come and go without an SSH server behind them, in milliseconds."""

@@ -126,7 +126,7 @@ def test_a_state_that_is_new_counts_as_ending(word: str | None) -> None:
             {"size": {"price_hourly": "0.1"}},
             "field=size.price_hourly reason=Misread: 'size.price_hourly' is not a numb",
         ),
-        ({"created_at": "yesterday"}, "field=created_at reason=ValueError: Invalid isoformat"),
+        ({"created_at": "yesterday"}, "field=created_at reason=Misread: 'created_at' is not a time"),
         ({"region": {"slug": 3}}, "field=region reason=Misread: 'region.slug' is not text"),
         ({"tags": 7}, "field=tags reason=Misread: 'tags' is not a list"),
     ],

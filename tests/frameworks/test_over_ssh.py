@@ -19,6 +19,7 @@ import skyward as sky
 from skyward.hookspecs import ProviderFacts, hookimpl
 from tests.frameworks import jax_work, torch_work
 from tests.hosts import SSHD, hosts, package_settings
+from tests.seeds import some
 from tests.ssh.conftest import Site
 
 pytestmark = [
@@ -109,6 +110,9 @@ def test_a_grid_search_runs_on_two_hosts(site: Site) -> None:
     assert {version("scikit-learn")} == set(versions)
 
 
+NAMES = ["accelerate", "jax", "keras", "tensorflow", "torch", "transformers"]
+
+
 def _until(holds: Callable[[], bool], seconds: float = 10.0) -> None:
     """Wait until something holds."""
     deadline = time.monotonic() + seconds
@@ -117,7 +121,7 @@ def _until(holds: Callable[[], bool], seconds: float = 10.0) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("name", ["accelerate", "jax", "keras", "tensorflow", "torch", "transformers"])
+@pytest.mark.parametrize("name", some("frameworks that are refused", NAMES, least=0.34))
 def test_hosts_without_a_network_between_them_are_refused(site: Site, name: str) -> None:
     """Before anything is made there."""
     before = [set(host.cache.glob("environments/*")) for host in site.hosts]

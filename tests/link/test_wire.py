@@ -24,7 +24,7 @@ from skyward.link.packing import MOST_FRAMES
 from skyward.link.payload import decode, views
 from skyward.link.payload_making import pack
 from skyward.link.segment import aligned
-from skyward.link.wire import Wire, why_refused
+from skyward.link.wire import Wire
 from skyward.node.agent.fds import close_all
 from tests.descriptors import memory_descriptors
 from tests.seeds import seeds
@@ -437,15 +437,6 @@ def test_end_that_asks_and_never_reads_fills_no_memory() -> None:
         assert half.take(1 << 30) == cell(CellType.ACK, COUNT.pack(0))
 
     _run(test)
-
-
-def test_what_a_refusal_says_is_repeated_in_short() -> None:
-    """However long and deep it is."""
-    assert len(why_refused({"refused": "x" * 100_000}, "s")) < 400
-    deep: object = []
-    for _ in range(100_000):
-        deep = [deep]
-    assert "protocol list" in why_refused({"version": deep}, "s")
 
 
 def _while(line: Line) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from skyward.engine.pool.event_loop import in_thread
+from skyward.blocking import in_thread
 from tests.simulated.loop import VirtualLoop
 
 

@@ -24,7 +24,7 @@ from tests.hosts import Host, hosts
 from tests.seeds import seeds
 from tests.yard import ENDED, Yard
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
 
 @sky.function
@@ -185,7 +185,6 @@ def test_another_program_attaches(yard: tuple[Yard, list[Host]], tmp_path: Path)
     assert provider.rented() == []
 
 
-@pytest.mark.slow
 def test_lines_that_were_printed_meanwhile_are_shown(yard: tuple[Yard, list[Host]]) -> None:
     """Once, when another client is there."""
     provider, _ = yard
@@ -218,7 +217,6 @@ def test_it_is_left_again_and_again(yard: tuple[Yard, list[Host]], tmp_path: Pat
     assert provider.rented() == []
 
 
-@pytest.mark.slow
 def test_the_lease_ends_the_machines(yard: tuple[Yard, list[Host]], tmp_path: Path) -> None:
     """Whatever runs there, and an attempt to attach says so."""
     provider, (host, _) = yard
@@ -232,7 +230,6 @@ def test_the_lease_ends_the_machines(yard: tuple[Yard, list[Host]], tmp_path: Pa
         attach(name)
 
 
-@pytest.mark.slow
 def test_a_pool_that_is_attached_lives_on_past_its_lease(yard: tuple[Yard, list[Host]], tmp_path: Path) -> None:
     """Its client is there, as that of any pool."""
     provider, (host, _) = yard
@@ -266,7 +263,6 @@ def test_one_client_has_it(yard: tuple[Yard, list[Host]], tmp_path: Path) -> Non
     assert provider.launched() == 1
 
 
-@pytest.mark.slow
 def test_calls_of_a_node_that_is_lost_meanwhile_say_so(yard: tuple[Yard, list[Host]]) -> None:
     """Those of the others have their results."""
     provider, (_, gone) = yard
@@ -414,7 +410,6 @@ def test_nodes_are_given_back_by_a_client_that_cannot_go_on(yard: tuple[Yard, li
     assert provider.rented() == []
 
 
-@pytest.mark.slow
 def test_a_machine_that_has_nothing_to_do_ends_before_its_lease(yard: tuple[Yard, list[Host]]) -> None:
     """Not while a call runs there, however long that takes, and not once another client is there."""
     provider, (host, _) = yard
@@ -449,7 +444,6 @@ def test_a_call_that_was_left_can_be_stopped_and_runs_out_of_time(
         assert three.result(30) == 3
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds("clients that come and go", 3))
 def test_each_result_comes_to_one_client(yard: tuple[Yard, list[Host]], seed: int) -> None:
     """However often the pool is left, and at whatever moment: none is lost, and none comes twice."""

@@ -21,7 +21,7 @@ from tests.hosts import Host, hosts
 from tests.waiting import until
 from tests.yard import ENDED, Yard
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
 
 @sky.function
@@ -105,6 +105,7 @@ def test_another_image_is_another_pool(yard: tuple[Yard, list[Host]]) -> None:
     assert provider.rented() == ["box-0"]
 
 
+@pytest.mark.everything
 def test_its_watchdog_ends_it_in_time(yard: tuple[Yard, list[Host]]) -> None:
     """Whatever clients do: no program is there."""
     provider, (host, _) = yard
@@ -118,6 +119,7 @@ def test_its_watchdog_ends_it_in_time(yard: tuple[Yard, list[Host]]) -> None:
     assert provider.launched() == 2
 
 
+@pytest.mark.everything
 def test_of_two_programs_one_gets_it(yard: tuple[Yard, list[Host]]) -> None:
     """Both open at the same moment; the other rents."""
     provider, _ = yard
@@ -257,6 +259,7 @@ def test_the_receipt_says_what_waiting_costs(yard: tuple[Yard, list[Host]]) -> N
     assert all(node.ended for node in receipt.nodes)
 
 
+@pytest.mark.everything
 def test_waiting_is_within_the_budget(yard: tuple[Yard, list[Host]]) -> None:
     """As long as it pays for; a pool whose machines would wait for more than it is not opened."""
     provider, _ = yard

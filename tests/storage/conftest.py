@@ -21,8 +21,9 @@ __all__ = ["behind", "bucket", "file", "proxy", "servers", "store"]
 
 
 @pytest.fixture
-def behind(proxy: Proxy) -> Iterator[Callable[..., Storage]]:
-    """Return a function that gives the server behind the proxy as a storage."""
+def behind(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Storage]]:
+    """Return a function that gives the server behind the proxy as a storage, whose faults are tried again soon."""
+    monkeypatch.setattr("skyward_storage.failure._LONGEST_BACK_OFF", 0.1)
     with ExitStack() as stack:
         yield lambda **settings: stack.enter_context(storage_at(proxy.url, **settings))
 

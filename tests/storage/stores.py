@@ -17,6 +17,7 @@ from typing import Any
 from attrs import frozen
 
 from skyward_storage import Storage
+from tests.seeds import some
 from tests.storage.proxy import waited
 
 ACCESS_KEY, SECRET_KEY = "AKIATESTSTORE0000001", "secret-of-the-tests/0123456789abcdef"
@@ -101,6 +102,18 @@ SERVERS: dict[str, Callable[[ExitStack, Path], str]] = {
 
 CHECKING = [name for name in SERVERS if name != "moto"]
 """Servers that check what they receive, and that forget uploads which were aborted."""
+
+
+def checking(module: str) -> list[str]:
+    """
+    Return the servers besides moto that a module's tests ask: those that check what they receive, and take longer.
+
+    A run that has a share of what is drawn asks them by half of the modules; all of them ask moto.
+
+    Args:
+        module: Its name.
+    """
+    return CHECKING if some(f"servers of {module}", [True, False], least=0.5)[0] else []
 
 
 def storage_at(url: str, **settings: Any) -> Storage:

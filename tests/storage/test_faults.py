@@ -21,7 +21,7 @@ from skyward.errors import (
 )
 from skyward_storage import Keys, Storage
 from tests.storage.proxy import Asked, Fault, Proxy
-from tests.storage.stores import ACCESS_KEY, CHECKING, MIB, SECRET_KEY, Server, free_port, storage_at
+from tests.storage.stores import ACCESS_KEY, MIB, SECRET_KEY, Server, checking, free_port, storage_at
 
 PART = 5 * MIB
 
@@ -37,7 +37,7 @@ OPERATIONS: dict[str, Callable[[Storage, str, Path], object]] = {
 }
 
 
-@pytest.fixture(params=["moto", *(pytest.param(name, marks=pytest.mark.slow) for name in CHECKING)])
+@pytest.fixture(params=["moto", *(pytest.param(name, marks=pytest.mark.slow) for name in checking(__name__))])
 def server(request: pytest.FixtureRequest, servers: Callable[[str], Server]) -> Server:
     """Return each kind of server in turn; the one that checks what it receives takes seconds to start."""
     return servers(request.param)

@@ -12,12 +12,12 @@ import pytest
 
 from skyward.errors import ConfigError
 from skyward_storage import Storage
-from tests.storage.stores import CHECKING, MIB, Server, storage_at
+from tests.storage.stores import CHECKING, MIB, Server, checking, storage_at
 
 Make = Callable[..., Path]
 
 
-@pytest.fixture(params=["moto", *(pytest.param(name, marks=pytest.mark.slow) for name in CHECKING)])
+@pytest.fixture(params=["moto", *(pytest.param(name, marks=pytest.mark.slow) for name in checking(__name__))])
 def server(request: pytest.FixtureRequest, servers: Callable[[str], Server]) -> Server:
     """Return each kind of server in turn; the one that checks what it receives takes seconds to start."""
     return servers(request.param)

@@ -9,10 +9,10 @@ import pytest
 
 import skyward as sky
 from skyward_storage import Storage
-from tests.storage.stores import CHECKING, Server
+from tests.storage.stores import Server, checking
 
 
-@pytest.fixture(params=["moto", *(pytest.param(name, marks=pytest.mark.slow) for name in CHECKING)])
+@pytest.fixture(params=["moto", *(pytest.param(name, marks=pytest.mark.slow) for name in checking(__name__))])
 def server(request: pytest.FixtureRequest, servers: Callable[[str], Server]) -> Server:
     """Return each kind of server in turn; the one that checks what it receives takes seconds to start."""
     return servers(request.param)

@@ -11,7 +11,7 @@ import pytest
 from skyward.errors import AccessDeniedError, StorageError, StorageUnavailableError
 from skyward_storage import Storage
 from tests.storage.proxy import Asked, Fault, Proxy
-from tests.storage.stores import CHECKING, MIB, Server, content_of
+from tests.storage.stores import CHECKING, MIB, Server, checking, content_of
 
 PART = 5 * MIB
 
@@ -19,7 +19,7 @@ Make = Callable[..., Path]
 Behind = Callable[..., Storage]
 
 
-@pytest.fixture(params=["moto", *(pytest.param(name, marks=pytest.mark.slow) for name in CHECKING)])
+@pytest.fixture(params=["moto", *(pytest.param(name, marks=pytest.mark.slow) for name in checking(__name__))])
 def server(request: pytest.FixtureRequest, servers: Callable[[str], Server]) -> Server:
     """Return each kind of server in turn; the one that checks what it receives takes seconds to start."""
     return servers(request.param)

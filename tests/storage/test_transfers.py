@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from skyward.errors import ChecksumError, NoSuchKeyError
 from skyward_storage import Storage
 from tests.storage.proxy import Fault, Proxy, waited
-from tests.storage.stores import CHECKING, MIB, Server, content_of, storage_at
+from tests.storage.stores import MIB, Server, checking, content_of, storage_at
 
 PART = 5 * MIB
 
@@ -23,7 +23,7 @@ Make = Callable[..., Path]
 Behind = Callable[..., Storage]
 
 
-@pytest.fixture(params=["moto", *(pytest.param(name, marks=pytest.mark.slow) for name in CHECKING)])
+@pytest.fixture(params=["moto", *(pytest.param(name, marks=pytest.mark.slow) for name in checking(__name__))])
 def server(request: pytest.FixtureRequest, servers: Callable[[str], Server]) -> Server:
     """Return each kind of server in turn; the one that checks what it receives takes seconds to start."""
     return servers(request.param)

@@ -63,7 +63,7 @@ def test_no_guardian_outlives_a_client_that_gave_everything_back(start: Start, i
     assert ([], [], "", []) == (client.machines(), client.guardians(), client.log(), client.open_launches())
 
 
-@pytest.mark.parametrize("ends", ['"running"', "False"])
+@pytest.mark.parametrize("ends", some("ends of a bill", ['"running"', "False"]))
 def test_a_machine_that_never_runs_is_ended_when_its_client_was_killed(start: Start, ends: str) -> None:
     """Where machines end their own bill only once they run, only a guardian can end one that is stuck before that."""
     client = start(f"""

@@ -132,7 +132,7 @@ def test_an_image_of_the_users_is_taken_by_name_or_id() -> None:
     rows = images("ubuntu-24.04", "ubuntu-22.04")
     for wanted in ("ubuntu-22.04", "id-ubuntu-24.04"):
         assert wanted == choose_image(rows, gpus=False, wanted=wanted, subject="t")
-    with pytest.raises(ConfigError, match="There are ubuntu-24"):
+    with pytest.raises(ConfigError, match="There are ubuntu-22"):
         choose_image(rows, gpus=False, wanted="7d1f", subject="t")
 
 

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from attrs import field, frozen
 
-from skyward.provider import CredentialsError, Inventory, NoCredentialsError, Shared, ahead_of_reply
+from skyward.provider import CredentialsError, Inventory, NoCredentialsError, Shared, ahead_of_reply, in_thread
 from skyward_aws.failure import Refusal, failure, pause
 from skyward_aws.preflight import ends_at
 
-__all__ = ["Account", "Keys", "Login", "in_thread", "whose"]
-
-T = TypeVar("T")
+__all__ = ["Account", "Keys", "Login", "whose"]
 
 CONNECT_TIMEOUT = 5.0
 """Seconds to reach an endpoint; a region that is not there must not hold up the others."""
@@ -31,9 +28,6 @@ READ_TIMEOUT = 30.0
 
 AT_ONCE = 12
 """Calls that are under way at the same time."""
-
-PRICING_REGIONS = ("us-east-1", "eu-central-1", "ap-south-1")
-"""Where the price list can be asked."""
 
 
 @frozen(kw_only=True)
@@ -144,21 +138,6 @@ class Account:
                 return found
             more = {"NextToken": answer["NextToken"]}
 
-    async def everywhere(self, home: str, ask: Callable[[str], Awaitable[Sequence[T]]]) -> list[T]:
-        """
-        Ask in every region that the account uses, and return what all of them list.
-
-        Args:
-            home: A region that the account can use, which knows the others.
-            ask: Asks in one.
-
-        Raises:
-            SkywardError: If one gives no answer: what is there would be overlooked.
-        """
-        regions = (await self.call("ec2", home, "DescribeRegions"))["Regions"]
-        answers = await asyncio.gather(*(ask(row["RegionName"]) for row in regions))
-        return [each for answer in answers for each in answer]
-
     async def region(self) -> str | None:
         """Return the region that the user's own settings name."""
         return await in_thread(lambda: self._opened().region_name)
@@ -240,15 +219,14 @@ class Account:
         return self._at_once.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE))
 
     def _send(self, service: str, region: str, operation: str, subject: str, parameters: dict[str, Any]) -> Any:
-        from botocore import exceptions
+        from botocore import exceptions, xform_name
         from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 
         refusal = partial(Refusal, service=service, operation=operation, region=region, subject=subject)
         try:
             client = self._client(service, region)
-            method = getattr(client, _method(client, operation))
             sent = time.time()
-            answer = method(**parameters)
+            answer = getattr(client, xform_name(operation))(**parameters)
             headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
             ahead = ahead_of_reply(headers, sent=sent, heard=time.time())
             self.ahead = self.ahead if ahead is None else ahead
@@ -311,42 +289,6 @@ class Account:
             return self._session
 
 
-async def in_thread(do: Callable[[], T]) -> T:
-    """
-    Do something that blocks in a thread of its own, and wait for it in the loop.
-
-    Args:
-        do: What to do.
-    """
-    loop = asyncio.get_running_loop()
-    ended: asyncio.Future[T] = loop.create_future()
-
-    def settle(value: Any, error: BaseException | None) -> None:
-        if ended.done():
-            return
-        if error is None:
-            ended.set_result(value)
-        else:
-            ended.set_exception(error)
-
-    def run() -> None:
-        outcome: tuple[Any, BaseException | None]
-        try:
-            outcome = do(), None
-        except BaseException as error:
-            outcome = None, error
-        # Where the loop is closed, nothing waits any more.
-        with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(settle, *outcome)
-
-    try:
-        threading.Thread(target=run, name="skyward-aws", daemon=True).start()
-    except RuntimeError:
-        # While the interpreter ends it starts no thread any more, and pools that were forgotten are still terminated.
-        return do()
-    return await ended
-
-
 def whose(login: Login, environment: Mapping[str, str]) -> str:
     """
     Return one account from another without a request.
@@ -362,12 +304,6 @@ def whose(login: Login, environment: Mapping[str, str]) -> str:
     profile = login.profile or environment.get("AWS_PROFILE", "")
     region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION", "")
     return " ".join((key, profile, region, environment.get("AWS_ENDPOINT_URL", "")))
-
-
-def _method(client: Any, operation: str) -> str:
-    """Return the name of the client's method for an operation."""
-    names: dict[str, str] = client.meta.method_to_api_mapping
-    return next(method for method, name in names.items() if name == operation)
 
 
 def _seconds(headers: Mapping[str, str]) -> float | None:

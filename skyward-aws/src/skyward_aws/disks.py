@@ -21,15 +21,15 @@ from skyward.provider import (
     chosen,
     shell_file,
 )
-from skyward_aws.account import Account
 from skyward_aws.failure import code_of
 from skyward_aws.instances import alive, tags_of
+from skyward_aws.region import Region
+from skyward_aws.tagging import tags_in
 
 __all__ = [
     "DEVICES",
     "MULTI_ATTACH",
     "EBSVolume",
-    "check_nodes",
     "detach",
     "find_volume",
     "living",
@@ -68,12 +68,11 @@ class EBSVolume(CloudDisk):
     region: str
 
 
-async def find_volume(account: Account, regions: Sequence[str], wanted: str) -> EBSVolume:
+async def find_volume(regions: Sequence[Region], wanted: str) -> EBSVolume:
     """
     Look for a volume in regions.
 
     Args:
-        account: Who asks.
         regions: Where.
         wanted: Its id, or what its tag `Name` holds.
 
@@ -82,10 +81,10 @@ async def find_volume(account: Account, regions: Sequence[str], wanted: str) -> 
         SkywardError: If AWS refuses.
     """
     key = "volume-id" if wanted.startswith("vol-") else "tag:Name"
-    known = await _volumes(account, regions, {"Name": key, "Values": [wanted]})
+    known = await _volumes(regions, {key: [wanted]})
     # Only for the error, which offers the nearest.
-    known = known or await _volumes(account, regions)
-    volume = chosen([volume for volume, _ in known], wanted, f"AWS in {' and '.join(regions)}")
+    known = known or await _volumes(regions, {})
+    volume = chosen([volume for volume, _ in known], wanted, f"AWS in {' and '.join(map(str, regions))}")
     if any(ours for each, ours in known if each.id == volume.id):
         raise ConfigError(
             f"The disk {volume.title} of AWS is that of a pool's machine, which is deleted with it.",
@@ -95,34 +94,11 @@ async def find_volume(account: Account, regions: Sequence[str], wanted: str) -> 
     return volume
 
 
-def check_nodes(volumes: Sequence[EBSVolume], nodes: int) -> None:
-    """
-    Refuse more machines than may have one volume.
-
-    Args:
-        volumes: The volumes.
-        nodes: How many nodes there may be.
-
-    Raises:
-        ConfigError: If there may be too many.
-
-    >>> check_nodes([EBSVolume(id="vol-1", name="", place="us-east-1a", region="us-east-1", shared=True)], 16)
-    """
-    if volumes and nodes > MULTI_ATTACH:
-        raise ConfigError(
-            f"The disk {volumes[0].title} of AWS is for {MULTI_ATTACH} machines at a time, and the pool may have "
-            f"{nodes} nodes.",
-            provider="aws",
-            hint=f"Write nodes={MULTI_ATTACH}, or use a bucket: sky.Volume.",
-        )
-
-
-async def living(account: Account, regions: Sequence[str], machines: Sequence[str]) -> list[str]:
+async def living(regions: Sequence[Region], machines: Sequence[str]) -> list[str]:
     """
     Return those of a volume's machines that exist: one that ends may still be named as its holder.
 
     Args:
-        account: Who asks.
         regions: Where they may be.
         machines: Their ids.
 
@@ -131,7 +107,7 @@ async def living(account: Account, regions: Sequence[str], machines: Sequence[st
     """
     if not machines:
         return []
-    found = await asyncio.gather(*(alive(account, region, machines) for region in regions))
+    found = await asyncio.gather(*(alive(region, machines) for region in regions))
     there = {name for names in found for name in names}
     return [name for name in machines if name in there]
 
@@ -165,20 +141,17 @@ def mount_script(disks: Mapping[str, str], *, read_only: bool, seconds: float = 
     )
 
 
-async def with_disks(
-    account: Account, region: str, row: Mapping[str, Any], instance: Instance, disks: Sequence[str]
-) -> Instance:
+async def with_disks(region: Region, row: Mapping[str, Any], instance: Instance, disks: Sequence[str]) -> Instance:
     """
     Attach volumes to a machine that runs, and return it as pending until it has them; once it had them, as it is.
 
     Args:
-        account: Who asks.
         region: Where it is.
         row: The machine, as `DescribeInstances` describes it.
         instance: The machine, as it was read from that.
         disks: The volumes' ids.
     """
-    if not disks or instance.state is not InstanceState.RUNNING or instance.id in account.with_disks:
+    if not disks or instance.state is not InstanceState.RUNNING or instance.id in region.account.with_disks:
         return instance
     there = {
         each["Ebs"].get("VolumeId"): each["Ebs"].get("Status")
@@ -186,30 +159,29 @@ async def with_disks(
         if "Ebs" in each
     }
     if all(there.get(disk) == "attached" for disk in disks):
-        account.with_disks.add(instance.id)
+        region.account.with_disks.add(instance.id)
         return instance
     pairs = [(disk, letter) for disk, letter in zip(disks, DEVICES, strict=False) if disk not in there]
     try:
-        await asyncio.gather(*(_attach(account, region, instance.id, disk, letter) for disk, letter in pairs))
+        await asyncio.gather(*(_attach(region, instance.id, disk, letter) for disk, letter in pairs))
     except _FINAL as error:
         reason = f"its disk could not be attached: {error}"
         return evolve(instance, state=InstanceState.ENDING, address=None, reason=reason)
     return evolve(instance, state=InstanceState.PENDING, address=None, doing="disk attachment")
 
 
-async def detach(account: Account, region: str, machines: Sequence[str], disks: Sequence[str]) -> None:
+async def detach(region: Region, machines: Sequence[str], disks: Sequence[str]) -> None:
     """
     Order volumes to be detached from machines that are about to end, so that the next pool has them soon.
 
     What fails is only logged: the end of a machine detaches them as well.
 
     Args:
-        account: Who asks.
         region: Where.
         machines: The machines' ids.
         disks: The volumes' ids.
     """
-    order = partial(account.call, "ec2", region, "DetachVolume")
+    order = partial(region.call, "DetachVolume")
     calls = [order(disk, VolumeId=disk, InstanceId=name) for disk in disks for name in machines]
     try:
         async with asyncio.timeout(DETACHING):
@@ -220,11 +192,9 @@ async def detach(account: Account, region: str, machines: Sequence[str], disks: 
         _log.warning("aws.not_detached: AWS gave no answer within %g s", DETACHING)
 
 
-async def _attach(account: Account, region: str, machine: str, disk: str, letter: str) -> None:
+async def _attach(region: Region, machine: str, disk: str, letter: str) -> None:
     try:
-        await account.call(
-            "ec2", region, "AttachVolume", disk, VolumeId=disk, InstanceId=machine, Device=f"/dev/sd{letter}"
-        )
+        await region.call("AttachVolume", disk, VolumeId=disk, InstanceId=machine, Device=f"/dev/sd{letter}")
     except SkywardError as error:
         # The last machine may have it still, this one may have it already, or be too young: the next list tries again.
         if isinstance(error, _FINAL) and not code_of(error).startswith(_NOT_YET):
@@ -232,28 +202,22 @@ async def _attach(account: Account, region: str, machine: str, disk: str, letter
         _log.info("aws.not_attached volume=%s instance=%s: %s", disk, machine, error)
 
 
-async def _volumes(
-    account: Account, regions: Sequence[str], *filters: Mapping[str, Any]
-) -> list[tuple[EBSVolume, bool]]:
+async def _volumes(regions: Sequence[Region], where: Mapping[str, Sequence[str]]) -> list[tuple[EBSVolume, bool]]:
     """List volumes, each with whether it is the disk of a machine of ours."""
-    asked = [*filters, {"Name": "status", "Values": list(_USABLE)}]
-    ask = partial(account.pages, "ec2", operation="DescribeVolumes", key="Volumes", Filters=asked)
-    found = await asyncio.gather(*(ask(region=region) for region in regions))
-    return [
-        (_volume(row, region), tags_of(row) is not None)
-        for region, rows in zip(regions, found, strict=True)
-        for row in rows
-    ]
+    asked = {**where, "status": _USABLE}
+    found = await asyncio.gather(*(region.pages("DescribeVolumes", "Volumes", asked) for region in regions))
+    there = [(region.name, row) for region, rows in zip(regions, found, strict=True) for row in rows]
+    return [(_volume(row, region), tags_of(row) is not None) for region, row in there]
 
 
 def _volume(row: Mapping[str, Any], region: str) -> EBSVolume:
-    names = [tag.get("Value", "") for tag in row.get("Tags", ()) if tag.get("Key") == "Name"]
     attached = [each for each in row.get("Attachments", ()) if each.get("State") != "detached"]
     return EBSVolume(
         id=row["VolumeId"],
-        name=names[0] if names else "",
+        name=tags_in(row).get("Name", ""),
         place=row["AvailabilityZone"],
         region=region,
         holders=tuple(str(each.get("InstanceId") or each.get("AssociatedResource", "?")) for each in attached),
         shared=bool(row.get("MultiAttachEnabled")),
+        most=MULTI_ATTACH,
     )

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable
-from typing import TypeVar
+from collections.abc import Callable
 
 from attrs import frozen
 
@@ -18,9 +17,7 @@ from skyward.provider import (
     SkywardError,
 )
 
-__all__ = ["AT_MOST", "Refusal", "code_of", "failure", "is_refusal", "pause", "unless"]
-
-T = TypeVar("T")
+__all__ = ["AT_MOST", "Refusal", "code_of", "coded", "failure", "is_refusal", "pause"]
 
 AT_MOST = 6
 """How often one call is sent, whatever happens."""
@@ -28,7 +25,7 @@ AT_MOST = 6
 UNANSWERED = 3
 """How often it is sent to a server that gives no answer."""
 
-_LONGEST_PAUSE = 20.0
+_LONGEST_PAUSE, _LONGEST_BACK_OFF = 20.0, 20.0
 
 _THROTTLED = frozenset(
     "RequestLimitExceeded Throttling ThrottlingException ThrottledException RequestThrottled "
@@ -118,23 +115,17 @@ def is_refusal(error: BaseException) -> bool:
     return code_of(error) not in ("", *_BROKEN)
 
 
-async def unless(call: Awaitable[T], *codes: str) -> T | None:
+def coded(*codes: str) -> Callable[[BaseException], bool]:
     """
-    Return what a call returns; None where AWS refused it with one of some codes.
+    Return what says whether an error has one of some codes, as `unless` takes it.
 
     Args:
-        call: The call.
         codes: The codes, or what they begin with.
 
-    Raises:
-        SkywardError: If it was refused with another one.
+    >>> coded("InvalidGroup")(TimeoutError())
+    False
     """
-    try:
-        return await call
-    except SkywardError as error:
-        if not code_of(error).startswith(codes):
-            raise
-        return None
+    return lambda error: code_of(error).startswith(codes)
 
 
 def pause(refusal: Refusal, attempt: int) -> float | None:
@@ -157,7 +148,7 @@ def pause(refusal: Refusal, attempt: int) -> float | None:
     most = AT_MOST if refusal.status else UNANSWERED
     if attempt >= most or not (throttled or broken):
         return None
-    longest = min(_LONGEST_PAUSE, (1.0 if throttled else 0.25) * 2 ** (attempt - 1))
+    longest = min(_LONGEST_BACK_OFF, (1.0 if throttled else 0.25) * 2 ** (attempt - 1))
     wanted = random.uniform(longest / 2, longest)
     return max(wanted, min(refusal.retry_after or 0.0, _LONGEST_PAUSE))
 

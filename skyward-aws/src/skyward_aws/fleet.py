@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from skyward.provider import SkywardError
-from skyward_aws.account import Account
-from skyward_aws.failure import code_of, is_refusal, unless
+from skyward.provider import SkywardError, unless
+from skyward_aws.failure import code_of, coded, is_refusal
 from skyward_aws.instances import FLEET_TAG, listed, node_of, state
-from skyward_aws.order import Order, machine, tagged, tags
+from skyward_aws.order import Order, machine, tags
+from skyward_aws.region import Region
+from skyward_aws.tagging import tagged
 
 __all__ = ["MANY", "drop_templates", "fleet", "named", "rent_together"]
 
@@ -30,17 +31,18 @@ STALE = 600.0
 LOOKS = (1.0, 3.0, 6.0)
 """Seconds between listings for the machines of a call whose answer was lost; listings lag behind."""
 
+_OF_NODE = ("Name", "skyward:node")
 _KNOWN_AFTER = (0.5, 1.0, 2.0, 4.0, 8.0)
 
 
 async def rent_together(
-    account: Account, order: Order, nodes: Sequence[int], is_over: Callable[[], bool]
+    region: Region, order: Order, nodes: Sequence[int], is_over: Callable[[], bool]
 ) -> dict[int, Mapping[str, Any]]:
     """
     Rent machines for nodes by one call, as far as EC2 has them and lets the account do so.
 
     Args:
-        account: The account that rents.
+        region: Where.
         order: What.
         nodes: Which have none yet.
         is_over: Returns whether nothing more is to be rented.
@@ -51,26 +53,25 @@ async def rent_together(
     Raises:
         SkywardError: If no answer came, so that it is unknown what was rented.
     """
-    region = order.place.region
     template = ""
     try:
-        template = await _template(account, order, nodes)
+        template = await _template(region, order, nodes)
         if is_over():
             return {}
-        answer = await account.call("ec2", region, "CreateFleet", _subject(order), **fleet(order, nodes, template))
+        answer = await region.call("CreateFleet", _subject(order), **fleet(order, nodes, template))
     except SkywardError as error:
         if is_refusal(error):
             _log.info("aws.no_fleet code=%s: each machine is rented by itself", code_of(error))
             return {}
-        return await _found(account, order, nodes, error)
+        return await _found(region, order, nodes, error)
     finally:
         if template:
-            await _drop(account, region, template)
+            await _drop(region, template)
     for each in answer.get("Errors", ()):
         _log.info("aws.fleet code=%s: %s", each.get("ErrorCode"), each.get("ErrorMessage"))
     fresh = [(name, entry) for entry in answer.get("Instances", ()) for name in entry["InstanceIds"]]
     rows = {node: _row(order, node, name, entry) for node, (name, entry) in zip(nodes, fresh, strict=False)}
-    return await named(account, order, rows)
+    return await named(region, order, rows)
 
 
 def fleet(order: Order, nodes: Sequence[int], template: str) -> dict[str, Any]:
@@ -107,45 +108,41 @@ def fleet(order: Order, nodes: Sequence[int], template: str) -> dict[str, Any]:
     }
 
 
-async def named(account: Account, order: Order, rows: Mapping[int, Mapping[str, Any]]) -> dict[int, Mapping[str, Any]]:
+async def named(region: Region, order: Order, rows: Mapping[int, Mapping[str, Any]]) -> dict[int, Mapping[str, Any]]:
     """
     Write on machines which nodes they are for, which a fleet cannot.
 
     Args:
-        account: The account that rents.
+        region: Where.
         order: What was rented.
         rows: The machines, by node.
     """
     request = order.request
     found: dict[int, Mapping[str, Any]] = {}
     for node, row in rows.items():
-        given = [each for each in tags(request, node) if each["Key"] in ("Name", "skyward:node")]
-        new = {each["Key"] for each in given}
-        found[node] = {**row, "Tags": [*(each for each in row["Tags"] if each["Key"] not in new), *given]}
+        given = [each for each in tags(request, node) if each["Key"] in _OF_NODE]
+        found[node] = {**row, "Tags": [*(each for each in row["Tags"] if each["Key"] not in _OF_NODE), *given]}
         rate = order.rates.get(row["Placement"]["AvailabilityZone"])
-        account.inventories[order.place.region].add(row["InstanceId"], found[node], request, rate)
-    region = order.place.region
-    await asyncio.gather(*(_write(account, region, row["InstanceId"], row["Tags"]) for row in found.values()))
+        region.inventory.add(row["InstanceId"], found[node], request, rate)
+    await asyncio.gather(*(_write(region, row["InstanceId"], row["Tags"]) for row in found.values()))
     return found
 
 
-async def drop_templates(account: Account, region: str) -> None:
+async def drop_templates(region: Region) -> None:
     """
     Delete the orphaned templates of dead clients; they cost nothing, and hold a host key.
 
     Args:
-        account: The account to ask; without the permission, they stay.
-        region: Where.
+        region: Where; without the permission, they stay.
     """
-    ours = [{"Name": "tag-key", "Values": ["skyward:pool"]}]
     try:
-        rows = await account.pages("ec2", region, "DescribeLaunchTemplates", "LaunchTemplates", Filters=ours)
+        rows = await region.pages("DescribeLaunchTemplates", "LaunchTemplates", {"tag-key": ["skyward:pool"]})
     except SkywardError as error:
         _log.info("aws.templates code=%s", code_of(error))
         return
     for row in rows:
         if time.time() - row["CreateTime"].timestamp() >= STALE:
-            await _drop(account, region, row["LaunchTemplateId"])
+            await _drop(region, row["LaunchTemplateId"])
 
 
 def _token(order: Order, nodes: Iterable[int], more: str = "") -> str:
@@ -158,14 +155,12 @@ def _subject(order: Order) -> str:
     return f"{order.request.cluster.offer.instance_type} in {', '.join(order.zones)}"
 
 
-async def _template(account: Account, order: Order, nodes: Sequence[int]) -> str:
+async def _template(region: Region, order: Order, nodes: Sequence[int]) -> str:
     """Make the template, and return its id."""
     said = machine(order, None)
     said["UserData"] = base64.b64encode(said["UserData"].encode()).decode()
     token = _token(order, nodes)
-    answer = await account.call(
-        "ec2",
-        order.place.region,
+    answer = await region.call(
         "CreateLaunchTemplate",
         _subject(order),
         ClientToken=token,
@@ -176,26 +171,24 @@ async def _template(account: Account, order: Order, nodes: Sequence[int]) -> str
     return str(answer["LaunchTemplate"]["LaunchTemplateId"])
 
 
-async def _drop(account: Account, region: str, template: str) -> None:
-    drop = account.call("ec2", region, "DeleteLaunchTemplate", template, LaunchTemplateId=template)
+async def _drop(region: Region, template: str) -> None:
+    drop = region.call("DeleteLaunchTemplate", template, LaunchTemplateId=template)
     try:
-        await unless(drop, "InvalidLaunchTemplate")
+        await unless(coded("InvalidLaunchTemplate"), drop)
     except SkywardError as error:
         _log.warning("The launch template %s in %s stays, which costs nothing: %s", template, region, error)
 
 
 async def _found(
-    account: Account, order: Order, nodes: Sequence[int], error: SkywardError
+    region: Region, order: Order, nodes: Sequence[int], error: SkywardError
 ) -> dict[int, Mapping[str, Any]]:
     """Find what was rented by a call without an answer; all of it, or it is not known."""
     for wait in LOOKS:
         await asyncio.sleep(wait)
-        rows = await listed(
-            account, order.place.region, pool=order.request.cluster.pool_id, token=order.request.token, fleet="yes"
-        )
+        rows = await listed(region, pool=order.request.cluster.pool_id, token=order.request.token, fleet="yes")
         unknown = [row for row in rows if node_of(row) is None and state(row).name in ("PENDING", "RUNNING")]
         if len(unknown) == len(nodes):
-            return await named(account, order, dict(zip(nodes, unknown, strict=True)))
+            return await named(region, order, dict(zip(nodes, unknown, strict=True)))
     raise error
 
 
@@ -215,12 +208,12 @@ def _row(order: Order, node: int, name: str, entry: Mapping[str, Any]) -> dict[s
     }
 
 
-async def _write(account: Account, region: str, name: str, written: Iterable[Mapping[str, str]]) -> None:
+async def _write(region: Region, name: str, written: Iterable[Mapping[str, str]]) -> None:
     """Write on one machine what a fleet could not; without it, only this client knows its node."""
-    own = [each for each in written if each["Key"] in ("Name", "skyward:node")]
+    own = [each for each in written if each["Key"] in _OF_NODE]
     for wait in _KNOWN_AFTER:
         try:
-            await account.call("ec2", region, "CreateTags", name, Resources=[name], Tags=own)
+            await region.call("CreateTags", name, Resources=[name], Tags=own)
         except SkywardError as error:
             if not code_of(error).startswith("InvalidInstanceID"):
                 _log.warning("%s in %s bears no number of its node: %s", name, region, error)

@@ -24,9 +24,11 @@ from skyward.provider import (
     host_key,
     identified,
     life,
+    unless,
 )
-from skyward_aws.account import Account
-from skyward_aws.failure import code_of, unless
+from skyward_aws.failure import code_of, coded
+from skyward_aws.region import Region
+from skyward_aws.tagging import tags_in, to_tags
 
 if TYPE_CHECKING:
     from skyward.provider import KeyPair
@@ -89,7 +91,7 @@ class Door:
 
 def tags_of(row: Mapping[str, Any]) -> Tags | None:
     """Read what is written on a machine; None if it is none of ours."""
-    return Tags.from_strings({tag["Key"]: tag.get("Value", "") for tag in row.get("Tags", ()) if "Key" in tag})
+    return Tags.from_strings(tags_in(row))
 
 
 def node_of(row: Mapping[str, Any]) -> int | None:
@@ -122,7 +124,7 @@ def label(token: str, node: int | None) -> str:
 
 def is_of_fleet(row: Mapping[str, Any]) -> bool:
     """Return whether a machine was rented together with others, by one call."""
-    return any(tag.get("Key") == FLEET_TAG for tag in row.get("Tags", ()))
+    return FLEET_TAG in tags_in(row)
 
 
 def described(
@@ -197,92 +199,84 @@ def _address(door: Door, host: str | None, name: str) -> SSHAddress | None:
     )
 
 
-async def listed(account: Account, region: str, **tags: str) -> list[Mapping[str, Any]]:
+async def listed(region: Region, **tags: str) -> list[Mapping[str, Any]]:
     """
     List machines by their tags, whatever their state.
 
     Args:
-        account: Who asks.
         region: Where.
         tags: What the tags `skyward:…` of these names must hold; `"*"` for anything.
     """
-    filters = [{"Name": f"tag:skyward:{name}", "Values": [value]} for name, value in tags.items()]
-    rows = await account.pages("ec2", region, "DescribeInstances", "Reservations", Filters=filters)
-    there = [each for row in rows for each in row.get("Instances", ())]
+    there = await _described(region, {f"tag:skyward:{name}": [value] for name, value in tags.items()})
     return identified(there, lambda each: each["InstanceId"], provider="aws", field="InstanceId")
 
 
-async def machines(account: Account, region: str, pool_id: str) -> dict[str, Mapping[str, Any]]:
+async def machines(region: Region, pool_id: str) -> dict[str, Mapping[str, Any]]:
     """
     List the machines of a pool, those among them that were rented here and that listings lack as yet.
 
     Args:
-        account: Who asks.
         region: Where.
         pool_id: The pool.
     """
-    inventory, asked_at = account.inventories[region], time.monotonic()
+    inventory, asked_at = region.inventory, time.monotonic()
 
     def tagged(row: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a row with its tags, which may lag behind."""
         known = inventory.created.get(row["InstanceId"])
         return row if known is None or node_of(row) is not None else {**row, "Tags": known.row.get("Tags", ())}
 
-    rows = {row["InstanceId"]: tagged(row) for row in await listed(account, region, pool=pool_id)}
+    rows = {row["InstanceId"]: tagged(row) for row in await listed(region, pool=pool_id)}
     return await inventory.completed(rows, asked_at, pool_id=pool_id)
 
 
-async def owned(account: Account, region: str) -> list[Instance]:
+async def owned(region: Region) -> list[Instance]:
     """
     List all machines of Skyward in a region that may cost money, whichever client rented them.
 
     Args:
-        account: Who asks.
         region: Where.
     """
-    found = [described(row, region) for row in await listed(account, region, pool="*")]
+    found = [described(row, region.name) for row in await listed(region, pool="*")]
     return [each for each in found if each.state is not InstanceState.ENDED]
 
 
-async def renew(account: Account, region: str, ids: Sequence[str], expires_at: float) -> None:
+async def renew(region: Region, ids: Sequence[str], expires_at: float) -> None:
     """
     Write a later expiry on machines.
 
     Args:
-        account: Who asks.
         region: Where they are.
         ids: Which; one that is gone already is no error.
         expires_at: Seconds since 1970.
     """
-    tags = [{"Key": "skyward:expires", "Value": str(int(expires_at))}]
+    tags = to_tags({"skyward:expires": str(int(expires_at))})
 
     async def write(resources: Sequence[str]) -> Any:
-        return await account.call("ec2", region, "CreateTags", ", ".join(resources), Resources=resources, Tags=tags)
+        return await region.call("CreateTags", ", ".join(resources), Resources=resources, Tags=tags)
 
     # One that is gone keeps the others from being written on.
-    if await unless(write(ids), _UNKNOWN) is None and (there := await _states(account, region, ids)):
+    if await unless(coded(_UNKNOWN), write(ids)) is None and (there := await _states(region, ids)):
         await write([*there])
 
 
-async def terminate(account: Account, region: str, ids: Sequence[str]) -> None:
+async def terminate(region: Region, ids: Sequence[str]) -> None:
     """
     End machines, and return when AWS says that they are billed no longer.
 
     Args:
-        account: Who asks.
         region: Where they are.
         ids: Which; one that is gone already is no error.
 
     Raises:
         ProvisionError: If one may still be billed.
     """
-    inventory = account.inventories[region]
+    inventory = region.inventory
 
     async def end(*those: str) -> None:
         try:
-            await unless(
-                account.call("ec2", region, "TerminateInstances", ", ".join(those), InstanceIds=[*those]), _UNKNOWN
-            )
+            order = region.call("TerminateInstances", ", ".join(those), InstanceIds=[*those])
+            await unless(coded(_UNKNOWN), order)
         except SkywardError as error:
             if code_of(error) != "OperationNotPermitted":
                 raise
@@ -290,7 +284,7 @@ async def terminate(account: Account, region: str, ids: Sequence[str]) -> None:
             raise CredentialsError(error.message, provider="aws", hint=error.hint) from error
 
     async def left(those: Sequence[str]) -> list[str]:
-        there = await _states(account, region, those)
+        there = await _states(region, those)
         # One whose state is not reported is billed, as far as we know.
         billed = [each for each in there if there[each] not in _UNBILLED]
         billed += [each for each in those if each not in there and inventory.unlisted(each)]
@@ -307,12 +301,11 @@ async def terminate(account: Account, region: str, ids: Sequence[str]) -> None:
     await end_for_good(ids, end=end, left=left, provider="aws", hint=hint)
 
 
-async def check_end(account: Account, region: str, ids: Sequence[str]) -> None:
+async def check_end(region: Region, ids: Sequence[str]) -> None:
     """
     Check that machines may be ended, by a dry run; where AWS does not tell, nothing is said.
 
     Args:
-        account: Who asks.
         region: Where they are.
         ids: Which; the permission may depend on their tags.
 
@@ -321,7 +314,7 @@ async def check_end(account: Account, region: str, ids: Sequence[str]) -> None:
     """
     for wait in _KNOWN_AFTER:
         try:
-            await account.call("ec2", region, "TerminateInstances", ", ".join(ids), InstanceIds=list(ids), DryRun=True)
+            await region.call("TerminateInstances", ", ".join(ids), InstanceIds=list(ids), DryRun=True)
         except SkywardError as error:
             if isinstance(error, CredentialsError):
                 raise CredentialsError(
@@ -336,21 +329,23 @@ async def check_end(account: Account, region: str, ids: Sequence[str]) -> None:
         await asyncio.sleep(wait)
 
 
-async def alive(account: Account, region: str, ids: Sequence[str]) -> list[str]:
+async def alive(region: Region, ids: Sequence[str]) -> list[str]:
     """
     Return those of some machines that exist, and are not being ended.
 
     Args:
-        account: Who asks.
         region: Where they are.
         ids: Which.
     """
-    return [name for name, word in (await _states(account, region, ids)).items() if word not in _UNBILLED]
+    return [name for name, word in (await _states(region, ids)).items() if word not in _UNBILLED]
 
 
-async def _states(account: Account, region: str, ids: Sequence[str]) -> dict[str, str | None]:
+async def _states(region: Region, ids: Sequence[str]) -> dict[str, str | None]:
     """Return the states of those of some machines that AWS knows."""
-    filters = [{"Name": "instance-id", "Values": list(ids)}]
-    rows = await account.pages("ec2", region, "DescribeInstances", "Reservations", Filters=filters)
-    there = [each for row in rows for each in row.get("Instances", ()) if "InstanceId" in each]
+    there = [each for each in await _described(region, {"instance-id": ids}) if "InstanceId" in each]
     return {each["InstanceId"]: each.get("State", {}).get("Name") for each in there}
+
+
+async def _described(region: Region, where: Mapping[str, Sequence[str]]) -> list[Mapping[str, Any]]:
+    rows = await region.pages("DescribeInstances", "Reservations", where)
+    return [each for row in rows for each in row.get("Instances", ())]

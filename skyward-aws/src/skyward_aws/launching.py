@@ -10,7 +10,6 @@ from typing import Any
 from attrs import define, evolve, field
 
 from skyward.provider import CapacityError, Disks, Instance, InstanceState, SkywardError, rented
-from skyward_aws.account import Account
 from skyward_aws.disks import EBSVolume
 from skyward_aws.failure import code_of
 from skyward_aws.fleet import MANY, named, rent_together
@@ -18,6 +17,7 @@ from skyward_aws.instances import described, machines, node_of, state, tags_of
 from skyward_aws.market import spot_by_zone, zones_that_sell
 from skyward_aws.order import Order, parameters
 from skyward_aws.place import Place, open_group
+from skyward_aws.region import Region
 
 __all__ = ["launch", "zones_in_order"]
 
@@ -49,14 +49,14 @@ class _Course:
         self.over = True
 
 
-async def launch(account: Account, order: Order, zone: str | None, disks: Disks[EBSVolume]) -> Sequence[Instance]:
+async def launch(region: Region, order: Order, zone: str | None, disks: Disks[EBSVolume]) -> Sequence[Instance]:
     """
     Rent a machine for each node, as far as there are any.
 
     What is under way when something goes wrong, or when we are cancelled, is waited for a little: it is a machine soon.
 
     Args:
-        account: Who rents.
+        region: Where.
         order: What.
         zone: The only zone to try; None for all that sell the type.
         disks: The disks of the user's that they get once they run.
@@ -69,16 +69,16 @@ async def launch(account: Account, order: Order, zone: str | None, disks: Disks[
         QuotaError: If the account may have none.
         ProvisionError: If another machine still has a disk.
     """
-    order = await _with_zones(account, order, zone)
-    rows = await _present(account, order)
+    order = await _with_zones(region, order, zone)
+    rows = await _present(region, order)
     course = _Course()
     missing = [node for node in order.request.nodes if node not in rows]
     await disks.free(len(missing))
     if len(missing) >= MANY:
-        course.together = asyncio.ensure_future(rent_together(account, order, missing, lambda: course.over))
-    calls = {node: _one(account, order, node, course) for node in missing}
+        course.together = asyncio.ensure_future(rent_together(region, order, missing, lambda: course.over))
+    calls = {node: _one(region, order, node, course) for node in missing}
     rows = await rented(calls, before=rows, give_up=course.give_up)
-    return [_instance(account, order, rows[node]) for node in order.request.nodes if node in rows]
+    return [_instance(region, order, rows[node]) for node in order.request.nodes if node in rows]
 
 
 def zones_in_order(
@@ -103,11 +103,11 @@ def zones_in_order(
     return tuple(sorted(usable, key=lambda zone: (prices.get(zone, 0.0), zone)))
 
 
-async def _with_zones(account: Account, order: Order, zone: str | None) -> Order:
+async def _with_zones(region: Region, order: Order, zone: str | None) -> Order:
     offer, request = order.request.cluster.offer, order.request
-    name, region = offer.instance_type, order.place.region
-    selling = frozenset([zone]) if zone else await zones_that_sell(account, region, name)
-    prices = await spot_by_zone(account, region, name) if request.spot else {}
+    name = offer.instance_type
+    selling = frozenset([zone]) if zone else await zones_that_sell(region, name)
+    prices = await spot_by_zone(region, name) if request.spot else {}
     zones = zones_in_order(order.place, selling, prices, request.cluster.spec.max_hourly_cost)
     if not zones:
         market = "on the spot market" if request.spot else "on demand"
@@ -121,20 +121,20 @@ async def _with_zones(account: Account, order: Order, zone: str | None) -> Order
     return evolve(order, zones=zones, rates=rates)
 
 
-async def _present(account: Account, order: Order) -> dict[int, Mapping[str, Any]]:
+async def _present(region: Region, order: Order) -> dict[int, Mapping[str, Any]]:
     """Find what an earlier call with the same token rented already, by node."""
     request = order.request
-    rows = (await machines(account, order.place.region, request.cluster.pool_id)).values()
+    rows = (await machines(region, request.cluster.pool_id)).values()
     ours = [row for row in rows if (tags := tags_of(row)) is not None and tags.token == request.token]
     alive = [row for row in ours if state(row) in (InstanceState.PENDING, InstanceState.RUNNING)]
     found = {node: row for row in alive if (node := node_of(row)) is not None}
     # Those of a fleet whose client died before it tagged them with their nodes.
     left = (node for node in request.nodes if node not in found)
     nobodys = dict(zip(left, (row for row in alive if node_of(row) is None), strict=False))
-    return {**found, **await named(account, order, nobodys)}
+    return {**found, **await named(region, order, nobodys)}
 
 
-async def _one(account: Account, order: Order, node: int, course: _Course) -> Mapping[str, Any]:
+async def _one(region: Region, order: Order, node: int, course: _Course) -> Mapping[str, Any]:
     """Rent one machine in the first zone that has one, unless it came with the others."""
     if course.together is not None and (row := (await asyncio.shield(course.together)).get(node)) is not None:
         return row
@@ -145,7 +145,7 @@ async def _one(account: Account, order: Order, node: int, course: _Course) -> Ma
             if zone in course.closed:
                 continue
             try:
-                return await _run(account, order, node, zone)
+                return await _run(region, order, node, zone)
             except CapacityError as error:
                 _log.info("aws.no_capacity zone=%s node=%d code=%s", zone, node, code_of(error))
                 course.closed[zone] = error
@@ -159,31 +159,29 @@ async def _one(account: Account, order: Order, node: int, course: _Course) -> Ma
     tried = "; ".join(f"{code} in {', '.join(zones)}" for code, zones in codes.items())
     market = "spot" if order.request.spot else "on demand"
     raise CapacityError(
-        f"AWS has no {offer.instance_type} ({market}) left in {order.place.region}: {tried}.",
+        f"AWS has no {offer.instance_type} ({market}) left in {region}: {tried}.",
         provider="aws",
         hint="Try another region or instance type, or the other market.",
     )
 
 
-async def _run(account: Account, order: Order, node: int, zone: str) -> Mapping[str, Any]:
-    region = order.place.region
+async def _run(region: Region, order: Order, node: int, zone: str) -> Mapping[str, Any]:
     subject = f"{order.request.cluster.offer.instance_type} in {zone}"
     try:
-        answer = await account.call("ec2", region, "RunInstances", subject, **parameters(order, node, zone))
+        answer = await region.call("RunInstances", subject, **parameters(order, node, zone))
     except SkywardError as error:
         if code_of(error) != "InvalidGroup.NotFound" or not order.place.own_group:
             raise
         # Another pool, which was the last in it, took the group along.
-        group = await open_group(account, region, order.place.vpc, order.place.port)
+        group = await open_group(region, order.place.vpc, order.place.port)
         order = evolve(order, place=evolve(order.place, group=group))
-        answer = await account.call("ec2", region, "RunInstances", subject, **parameters(order, node, zone))
+        answer = await region.call("RunInstances", subject, **parameters(order, node, zone))
     row: Mapping[str, Any] = answer["Instances"][0]
-    account.inventories[region].add(row["InstanceId"], row, order.request, order.rates.get(zone))
+    region.inventory.add(row["InstanceId"], row, order.request, order.rates.get(zone))
     return row
 
 
-def _instance(account: Account, order: Order, row: Mapping[str, Any]) -> Instance:
-    rate = account.inventories[order.place.region].rate(row["InstanceId"])
-    rate = order.rates.get(row["Placement"]["AvailabilityZone"]) if rate is None else rate
+def _instance(region: Region, order: Order, row: Mapping[str, Any]) -> Instance:
+    rate = region.inventory.rate(row["InstanceId"], order.rates.get(row["Placement"]["AvailabilityZone"]))
     on_demand = order.request.cluster.offer.on_demand_price
-    return described(row, order.place.region, order.door, rate=rate, on_demand=on_demand)
+    return described(row, region.name, order.door, rate=rate, on_demand=on_demand)

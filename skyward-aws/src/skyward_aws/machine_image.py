@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from skyward.provider import ConfigError
-from skyward_aws.account import Account
+from skyward_aws.region import Region
 
 if TYPE_CHECKING:
     from skyward.provider import Offer
@@ -70,22 +70,21 @@ def parameter(offer: Offer) -> str:
     return UBUNTU.format(architecture="amd64" if architecture == "x86_64" else architecture)
 
 
-async def find_image(account: Account, region: str, offer: Offer, ami: str | None) -> RootDisk:
+async def find_image(region: Region, offer: Offer, ami: str | None) -> RootDisk:
     """
     Find the image for a type, and the disk that it boots from.
 
     Args:
-        account: Who asks.
         region: Where.
         offer: The type.
         ami: The image that the user names; None for a public one.
     """
     if ami is None:
         name = parameter(offer)
-        ask = partial(account.call, "ssm", region, "GetParameter", name, Name=name)
-        ami = str((await account.answers.ask(("image", region, name), _HOLDS, ask))["Parameter"]["Value"])
-    describe = partial(account.call, "ec2", region, "DescribeImages", ami, ImageIds=[ami])
-    answer = await account.answers.ask(("disk", region, ami), _HOLDS, describe)
+        ask = partial(region.call, "GetParameter", name, service="ssm", Name=name)
+        ami = str((await region.kept(("image", name), _HOLDS, ask))["Parameter"]["Value"])
+    describe = partial(region.call, "DescribeImages", ami, ImageIds=[ami])
+    answer = await region.kept(("disk", ami), _HOLDS, describe)
     if not answer["Images"]:
         raise ConfigError(f"There is no image {ami} in {region}.", provider="aws", hint="Images are of one region.")
     return root_disk(answer["Images"][0])

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
-from skyward.provider import ConfigError, Offer, sold
-from skyward_aws.account import PRICING_REGIONS, Account
+from skyward.provider import Offer, sold, unknown_name
 from skyward_aws.catalogue import patterns, price_filters, prices, spot_prices, to_offer, useful
+from skyward_aws.region import Region
 
 if TYPE_CHECKING:
     from skyward.provider import Spec
@@ -24,18 +23,19 @@ __all__ = ["offers", "spot_by_zone", "zones_that_sell"]
 FEW = 12
 """Up to so many types are priced by a call for each, side by side; more by walking the list, page after page."""
 
+PRICING_REGIONS = ("us-east-1", "eu-central-1", "ap-south-1")
+"""Where the price list can be asked."""
+
 _TYPES_A_CALL = 100
-_PRICES_HOLD = 3600.0
-_TYPES_HOLD = 3600.0
-_ZONES_HOLD = 3600.0
+_HOLDS = 3600.0
+_OFFERINGS = ("DescribeInstanceTypeOfferings", "InstanceTypeOfferings")
 
 
-async def offers(account: Account, region: str, spec: Spec, zone: str | None) -> Sequence[Offer]:
+async def offers(region: Region, spec: Spec, zone: str | None) -> Sequence[Offer]:
     """
     List what a region sells, one offer for each type.
 
     Args:
-        account: Who asks.
         region: Where.
         spec: What is asked for; types that can never meet it are left out.
         zone: Only what this zone sells; None for any.
@@ -44,16 +44,13 @@ async def offers(account: Account, region: str, spec: Spec, zone: str | None) ->
         ConfigError: If the spec names a type that does not exist.
         SkywardError: If AWS refuses.
     """
-    rows = sold(
-        await _types(account, region, patterns(spec)), lambda row: row if useful(row, spec) else None, provider="aws"
-    )
+    kinds = await _types(region, patterns(spec))
+    rows = sold(kinds, lambda row: row if useful(row, spec) else None, provider="aws")
     if not rows and spec.machine is not None:
-        await _refuse_unknown(account, region, spec.machine)
+        await _refuse_unknown(region, spec.machine)
     names = [row["InstanceType"] for row in rows]
     on_demand, spot, there = await asyncio.gather(
-        _on_demand(account, region, names),
-        _spot(account, region, names, zone),
-        _sold(account, region, names, zone),
+        _on_demand(region, names), _spot(region, names, zone), _sold(region, names, zone)
     )
     seen, found = time.time(), []
     for row in rows:
@@ -61,143 +58,85 @@ async def offers(account: Account, region: str, spec: Spec, zone: str | None) ->
         usages = row.get("SupportedUsageClasses", ("on-demand", "spot"))
         lowest = min(spot.get(name, {}).values(), default=None) if "spot" in usages else None
         price = on_demand.get(name) if "on-demand" in usages else None
-        offer = to_offer(row, region, price, lowest)
+        offer = to_offer(row, region.name, price, lowest)
         if offer is not None and name in there and not (price is None and lowest is None):
             found.append(evolve(offer, zone=zone, seen_at=seen))
     return tuple(sorted(found, key=_cost))
 
 
-async def spot_by_zone(account: Account, region: str, name: str) -> Mapping[str, float]:
+async def spot_by_zone(region: Region, name: str) -> Mapping[str, float]:
     """
     Return what an hour of a type costs on the spot market of each zone now, in USD.
 
     Args:
-        account: Who asks.
         region: Where.
         name: The type.
     """
-    return (await _spot(account, region, [name], None)).get(name, {})
+    return (await _spot(region, [name], None)).get(name, {})
 
 
-async def zones_that_sell(account: Account, region: str, name: str) -> frozenset[str]:
+async def zones_that_sell(region: Region, name: str) -> frozenset[str]:
     """
     Return the zones that sell a type; that they sell it does not say that they have any.
 
     Args:
-        account: Who asks.
         region: Where.
         name: The type.
     """
-    rows = await account.answers.ask(
-        ("zones", region, name), _ZONES_HOLD, partial(_offerings, account, region, [name], None)
-    )
+    rows = await region.kept(("zones", name), _HOLDS, partial(_offerings, region, None, [name]))
     return frozenset(row["Location"] for row in rows)
 
 
-async def _types(account: Account, region: str, wanted: tuple[str, ...]) -> list[Any]:
-    return await account.answers.ask(
-        ("types", region, wanted),
-        _TYPES_HOLD,
-        lambda: account.pages(
-            "ec2",
-            region,
-            "DescribeInstanceTypes",
-            "InstanceTypes",
-            Filters=[
-                {"Name": "instance-type", "Values": list(wanted)},
-                {"Name": "bare-metal", "Values": ["false"]},
-            ],
-            MaxResults=100,
-        ),
-    )
+async def _types(region: Region, wanted: tuple[str, ...]) -> list[Any]:
+    where = {"instance-type": wanted, "bare-metal": ("false",)}
+    ask = partial(region.pages, "DescribeInstanceTypes", "InstanceTypes", where, MaxResults=100)
+    return await region.kept(("types", wanted), _HOLDS, ask)
 
 
-async def _on_demand(account: Account, region: str, names: Sequence[str]) -> dict[str, float]:
-    ask = partial(_listed, account, region)
+async def _on_demand(region: Region, names: Sequence[str]) -> dict[str, float]:
+    ask = partial(_listed, region)
     if len(names) <= FEW:
-        each = await asyncio.gather(
-            *(account.answers.ask(("price", region, name), _PRICES_HOLD, partial(ask, name)) for name in names)
-        )
-        return {name: price for found in each for name, price in found.items()}
-    return await account.answers.ask(("price", region), _PRICES_HOLD, partial(ask, None))
+        asked = (region.kept(("price", name), _HOLDS, partial(ask, name)) for name in names)
+        return {name: price for found in await asyncio.gather(*asked) for name, price in found.items()}
+    return await region.kept(("price",), _HOLDS, partial(ask, None))
 
 
-async def _listed(account: Account, region: str, name: str | None) -> dict[str, float]:
-    front = region.partition("-")[0]
+async def _listed(region: Region, name: str | None) -> dict[str, float]:
+    front = region.name.partition("-")[0]
     home = next((each for each in PRICING_REGIONS if each.startswith(front)), PRICING_REGIONS[0])
-    return prices(
-        await account.pages(
-            "pricing",
-            home,
-            "GetProducts",
-            "PriceList",
-            ServiceCode="AmazonEC2",
-            Filters=price_filters(region, name),
-            MaxResults=100,
-        )
-    )
+    asked = {"ServiceCode": "AmazonEC2", "Filters": price_filters(region.name, name), "MaxResults": 100}
+    return prices(await region.account.pages("pricing", home, "GetProducts", "PriceList", **asked))
 
 
-async def _spot(account: Account, region: str, names: Sequence[str], zone: str | None) -> dict[str, dict[str, float]]:
-    now = datetime.now(UTC)
-    zones = [{"Name": "availability-zone", "Values": [zone]}] if zone else []
-    pieces = await asyncio.gather(
-        *(
-            account.pages(
-                "ec2",
-                region,
-                "DescribeSpotPriceHistory",
-                "SpotPriceHistory",
-                InstanceTypes=names[start : start + _TYPES_A_CALL],
-                ProductDescriptions=["Linux/UNIX"],
-                StartTime=now,
-                EndTime=now,
-                Filters=zones,
-            )
-            for start in range(0, len(names), _TYPES_A_CALL)
-        )
-    )
-    return spot_prices(row for piece in pieces for row in piece)
+async def _spot(region: Region, names: Sequence[str], zone: str | None) -> dict[str, dict[str, float]]:
+    now, where = datetime.now(UTC), {"availability-zone": [zone]} if zone else {}
+    ask = partial(region.pages, "DescribeSpotPriceHistory", "SpotPriceHistory", where, StartTime=now, EndTime=now)
+    return spot_prices(await _in_parts(names, lambda part: ask(InstanceTypes=part, ProductDescriptions=["Linux/UNIX"])))
 
 
-async def _sold(account: Account, region: str, names: Sequence[str], zone: str | None) -> frozenset[str]:
+async def _sold(region: Region, names: Sequence[str], zone: str | None) -> frozenset[str]:
     """Return which types are sold in a zone; all of them, if none is named."""
     if zone is None:
         return frozenset(names)
-    pieces = await asyncio.gather(
-        *(
-            _offerings(account, region, names[start : start + _TYPES_A_CALL], zone)
-            for start in range(0, len(names), _TYPES_A_CALL)
-        )
-    )
-    return frozenset(row["InstanceType"] for piece in pieces for row in piece)
+    return frozenset(row["InstanceType"] for row in await _in_parts(names, partial(_offerings, region, zone)))
 
 
-async def _offerings(account: Account, region: str, names: Sequence[str], zone: str | None) -> list[Any]:
-    filters = [{"Name": "instance-type", "Values": list(names)}]
-    if zone is not None:
-        filters.append({"Name": "location", "Values": [zone]})
-    return await account.pages(
-        "ec2",
-        region,
-        "DescribeInstanceTypeOfferings",
-        "InstanceTypeOfferings",
-        LocationType="availability-zone",
-        Filters=filters,
-    )
+async def _offerings(region: Region, zone: str | None, names: Sequence[str]) -> list[Any]:
+    where = {"instance-type": names, **({"location": [zone]} if zone is not None else {})}
+    return await region.pages(*_OFFERINGS, where, LocationType="availability-zone")
 
 
-async def _refuse_unknown(account: Account, region: str, name: str) -> None:
+async def _in_parts(names: Sequence[str], ask: Callable[[Sequence[str]], Awaitable[list[Any]]]) -> list[Any]:
+    """Return what all calls list; each is about as many types as it may be."""
+    parts = (names[start : start + _TYPES_A_CALL] for start in range(0, len(names), _TYPES_A_CALL))
+    return [row for rows in await asyncio.gather(*map(ask, parts)) for row in rows]
+
+
+async def _refuse_unknown(region: Region, name: str) -> None:
     """Refuse a type that does not exist in a region, and offer the nearest; one that exists passes."""
-    rows = await account.pages(
-        "ec2", region, "DescribeInstanceTypeOfferings", "InstanceTypeOfferings", LocationType="region"
-    )
-    sold = {row["InstanceType"] for row in rows}
-    if name in sold:
-        return
-    near = get_close_matches(name, sorted(sold), n=3)
-    hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else None
-    raise ConfigError(f"There is no instance type {name!r} in {region}.", provider="aws", hint=hint)
+    there = {row["InstanceType"] for row in await region.pages(*_OFFERINGS, LocationType="region")}
+    if name not in there:
+        raise unknown_name(f"There is no instance type {name!r} in {region}", name, there, provider="aws")
 
 
 def _cost(offer: Offer) -> float:

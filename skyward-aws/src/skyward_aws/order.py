@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from attrs import field, frozen
 
-from skyward.provider import LaunchRequest, host_key
+from skyward.provider import LaunchRequest, first_contact, host_key
 from skyward_aws.disks import mount_script
 from skyward_aws.instances import FLEET_TAG, Door, label
 from skyward_aws.machine_image import RootDisk
 from skyward_aws.place import Place
+from skyward_aws.tagging import tagged, to_tags
 from skyward_aws.user_data import user_data
 
-__all__ = ["Order", "client_token", "machine", "parameters", "tagged", "tags"]
+__all__ = ["Order", "client_token", "machine", "parameters", "tags"]
 
-LEAST_DEADLINE = 120.0
-"""Seconds that a machine waits at least to be made a node; `ttl` may be shorter than a boot."""
-
-_LONGEST_TAG = 256
 _TAGGED = ("instance", "volume", "network-interface")
-
-
-def _rates(value: Mapping[str, float]) -> dict[str, float]:
-    """Return prices by zone, as a copy."""
-    return dict(value)
 
 
 @frozen(kw_only=True)
@@ -49,7 +41,7 @@ class Order:
     disk: RootDisk
     door: Door
     zones: tuple[str, ...] = ()
-    rates: Mapping[str, float] = field(factory=dict, converter=_rates)
+    rates: Mapping[str, float] = field(factory=dict)
     profile: str | None = None
 
 
@@ -80,12 +72,7 @@ def tags(request: LaunchRequest, node: int | None) -> list[dict[str, str]]:
         written = {"Name": name, **request.tags.to_strings(), FLEET_TAG: "yes"}
     else:
         written = {"Name": f"{name}-{node}", **request.tags_of(node).to_strings()}
-    return [{"Key": name, "Value": text[:_LONGEST_TAG]} for name, text in written.items()]
-
-
-def tagged(kinds: Iterable[str], written: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
-    """Return tags as a call takes them, for things of several kinds."""
-    return [{"ResourceType": kind, "Tags": list(written)} for kind in kinds]
+    return to_tags(written)
 
 
 def machine(order: Order, node: int | None) -> dict[str, Any]:
@@ -102,7 +89,7 @@ def machine(order: Order, node: int | None) -> dict[str, Any]:
     first = [mount_script(disks, read_only=several)] if disks else []
     found: dict[str, Any] = {
         "ImageId": order.disk.image,
-        "UserData": user_data(cluster.key.public, own, order.door.user, _deadline(cluster.spec.ttl), first),
+        "UserData": user_data(cluster.key.public, own, order.door.user, first_contact(cluster.spec.ttl), first),
         # A shutdown from within has to end the bill.
         "InstanceInitiatedShutdownBehavior": "terminate",
         # Two hops, so that containers reach it.
@@ -151,8 +138,3 @@ def parameters(order: Order, node: int, zone: str) -> dict[str, Any]:
         said["TagSpecifications"] += tagged(["spot-instances-request"], tags(request, node))
     token, kind = client_token(order, node, zone), request.cluster.offer.instance_type
     return {"ClientToken": token, "MinCount": 1, "MaxCount": 1, "InstanceType": kind, **said, **market}
-
-
-def _deadline(ttl: float | None) -> float:
-    """Return after how many seconds a machine that is never made a node terminates; 0 for never."""
-    return max(ttl, LEAST_DEADLINE) if ttl else 0.0

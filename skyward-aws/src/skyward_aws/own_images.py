@@ -14,6 +14,8 @@ from skyward.provider import MachineImage, SkywardError
 from skyward_aws.account import Account
 from skyward_aws.disks import DEVICES
 from skyward_aws.failure import code_of
+from skyward_aws.region import Region
+from skyward_aws.tagging import tagged, tags_in, to_tags
 
 __all__ = ["Base", "create_image", "delete_image", "delete_images", "described", "images"]
 
@@ -58,16 +60,13 @@ class Base:
         return {"skyward:base": self.image, "skyward:user": self.user}
 
 
-async def create_image(
-    account: Account, region: str, instance: str, content_hash: str, base: Base, disks: int = 0
-) -> MachineImage:
+async def create_image(region: Region, instance: str, content_hash: str, base: Base, disks: int = 0) -> MachineImage:
     """
     Make an image of a machine, which goes on running meanwhile.
 
     What has to be in it should be on disk already: nothing waits for what is still in memory.
 
     Args:
-        account: Who asks.
         region: Where.
         instance: The machine's id.
         content_hash: What the machine was made to hold.
@@ -81,47 +80,43 @@ async def create_image(
         SkywardError: If there will be none.
     """
     name = base.name(content_hash)
-    written = {"Name": name, _TAG: content_hash, **base.tags}
-    tags = [{"Key": key, "Value": value} for key, value in written.items()]
+    tags = to_tags({"Name": name, _TAG: content_hash, **base.tags})
     without = [{"DeviceName": f"/dev/sd{letter}", "NoDevice": ""} for letter in DEVICES[:disks]]
     try:
-        made = await account.call(
-            "ec2",
-            region,
+        made = await region.call(
             "CreateImage",
             instance,
             InstanceId=instance,
             Name=name,
             NoReboot=True,
-            **({"BlockDeviceMappings": without} if without else {}),
-            TagSpecifications=[{"ResourceType": kind, "Tags": tags} for kind in ("image", "snapshot")],
+            BlockDeviceMappings=without,
+            TagSpecifications=tagged(("image", "snapshot"), tags),
         )
     except SkywardError as error:
         # Another pool was quicker, or our own call was, whose answer was lost.
         if code_of(error) != "InvalidAMIName.Duplicate":
             raise
-        found = [image for image in await images(account, region, base) if image.content_hash == content_hash]
+        found = [image for image in await images(region, base) if image.content_hash == content_hash]
         if not found:
             raise
         return found[0]
     return MachineImage(
-        id=str(made["ImageId"]), provider="aws", content_hash=content_hash, state="pending", region=region
+        id=str(made["ImageId"]), provider="aws", content_hash=content_hash, state="pending", region=region.name
     )
 
 
-async def images(account: Account, region: str, base: Base | None = None) -> list[MachineImage]:
+async def images(region: Region, base: Base | None = None) -> list[MachineImage]:
     """
     List our own images of a region, whatever their state.
 
     Args:
-        account: Who asks.
         region: Where.
         base: Only those that were made on this; None for all.
     """
     wanted = {_TAG: "*", **(base.tags if base is not None else {})}
-    filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in wanted.items()]
-    rows = await account.pages("ec2", region, "DescribeImages", "Images", Owners=["self"], Filters=filters)
-    return [described(row, region) for row in rows if row.get("State") not in _GONE]
+    where = {f"tag:{key}": [value] for key, value in wanted.items()}
+    rows = await region.pages("DescribeImages", "Images", where, Owners=["self"])
+    return [described(row, region.name) for row in rows if row.get("State") not in _GONE]
 
 
 def described(row: Mapping[str, Any], region: str) -> MachineImage:
@@ -138,13 +133,12 @@ def described(row: Mapping[str, Any], region: str) -> MachineImage:
     >>> image.content_hash, image.state, image.made_at, image.monthly_cost
     ('4f1e', 'ready', 1767323045.0, 1.5)
     """
-    tags = {tag["Key"]: tag["Value"] for tag in row.get("Tags", ())}
     size = sum(float(disk.get("Ebs", {}).get("VolumeSize", 0)) for disk in row.get("BlockDeviceMappings", ()))
     made = row.get("CreationDate")
     return MachineImage(
         id=row["ImageId"],
         provider="aws",
-        content_hash=tags.get(_TAG) or "?",
+        content_hash=tags_in(row).get(_TAG) or "?",
         state=_STATES.get(row.get("State", ""), "failed"),
         region=region,
         architecture=row.get("Architecture"),
@@ -165,23 +159,19 @@ async def delete_images(account: Account, given: Iterable[MachineImage]) -> None
     Raises:
         SkywardError: If one may go on costing money.
     """
-    await asyncio.gather(*(delete_image(account, each.region, each.id) for each in given if each.region))
+    await asyncio.gather(*(delete_image(Region(account, each.region), each.id) for each in given if each.region))
 
 
-async def delete_image(account: Account, region: str, image: str) -> None:
+async def delete_image(region: Region, image: str) -> None:
     """
     Delete an image of ours with its snapshots, which cost money and would stay.
 
     Args:
-        account: Who asks.
         region: Where.
         image: Its id; one that is gone already is no error.
     """
-    rows = await account.pages(
-        "ec2", region, "DescribeImages", "Images", Filters=[{"Name": "image-id", "Values": [image]}]
-    )
-    for row in rows:
-        await account.call("ec2", region, "DeregisterImage", image, ImageId=image)
+    for row in await region.pages("DescribeImages", "Images", {"image-id": [image]}):
+        await region.call("DeregisterImage", image, ImageId=image)
         for disk in row.get("BlockDeviceMappings", ()):
             if snapshot := disk.get("Ebs", {}).get("SnapshotId"):
-                await account.call("ec2", region, "DeleteSnapshot", f"{snapshot} of {image}", SnapshotId=snapshot)
+                await region.call("DeleteSnapshot", f"{snapshot} of {image}", SnapshotId=snapshot)

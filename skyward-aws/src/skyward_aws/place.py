@@ -7,9 +7,10 @@ from typing import Any
 
 from attrs import field, frozen
 
-from skyward.provider import ConfigError
-from skyward_aws.account import Account
-from skyward_aws.failure import unless
+from skyward.provider import ConfigError, unless
+from skyward_aws.failure import coded
+from skyward_aws.region import Region
+from skyward_aws.tagging import tagged, to_tags
 
 __all__ = ["GROUP", "Place", "close_group", "close_groups", "find_place", "missing_rules", "open_group"]
 
@@ -52,19 +53,12 @@ class Place:
 
 
 async def find_place(
-    account: Account,
-    region: str,
-    *,
-    vpc: str | None,
-    subnet: str | None,
-    group: str | None,
-    port: int | None,
+    region: Region, *, vpc: str | None, subnet: str | None, group: str | None, port: int | None
 ) -> Place:
     """
     Find the network, and make the group where it is missing.
 
     Args:
-        account: Who asks.
         region: Where.
         vpc: The network; None for the subnet's, or the default one.
         subnet: The only subnet; None for one in each zone.
@@ -74,63 +68,58 @@ async def find_place(
     Raises:
         ConfigError: If the network is not there.
     """
-    network, subnets = await _network(account, region, vpc, subnet)
-    name = group or await open_group(account, region, network, port)
-    return Place(region=region, vpc=network, subnets=subnets, group=name, own_group=group is None, port=port)
+    network, subnets = await _network(region, vpc, subnet)
+    name = group or await open_group(region, network, port)
+    return Place(region=region.name, vpc=network, subnets=subnets, group=name, own_group=group is None, port=port)
 
 
-async def open_group(account: Account, region: str, vpc: str, port: int | None) -> str:
+async def open_group(region: Region, vpc: str, port: int | None) -> str:
     """
     Return the id of our group in a network, made and opened as far as it is not.
 
     Several clients may do so at the same time; a client that died halfway is made up for.
 
     Args:
-        account: Who asks.
         region: Where.
         vpc: The network.
         port: The port to let in; None for no port.
     """
     name = CLOSED_GROUP if port is None else GROUP
-    wanted = [{"Name": "vpc-id", "Values": [vpc]}, {"Name": "group-name", "Values": [name]}]
-    groups = await account.pages("ec2", region, "DescribeSecurityGroups", "SecurityGroups", Filters=wanted)
+    groups = await _groups(region, {"vpc-id": [vpc], "group-name": [name]})
     if groups:
         group, rules = groups[0]["GroupId"], groups[0].get("IpPermissions", ())
     else:
-        group, rules = await _make_group(account, region, vpc, name), ()
+        group, rules = await _make_group(region, vpc, name), ()
         if group is None:
-            return await open_group(account, region, vpc, port)
+            return await open_group(region, vpc, port)
     for rule in missing_rules(group, rules, port):
-        opens = account.call("ec2", region, "AuthorizeSecurityGroupIngress", GroupId=group, IpPermissions=[rule])
-        await unless(opens, "InvalidPermission.Duplicate")
+        opens = region.call("AuthorizeSecurityGroupIngress", GroupId=group, IpPermissions=[rule])
+        await unless(coded("InvalidPermission.Duplicate"), opens)
     return str(group)
 
 
-async def close_groups(account: Account, region: str) -> None:
+async def close_groups(region: Region) -> None:
     """
     Remove our groups in all networks of a region, unless another machine is in them.
 
     Args:
-        account: Who asks.
         region: Where.
     """
-    named = [{"Name": "group-name", "Values": [GROUP, CLOSED_GROUP]}]
-    for row in await account.pages("ec2", region, "DescribeSecurityGroups", "SecurityGroups", Filters=named):
-        await close_group(account, region, row["GroupId"])
+    for row in await _groups(region, {"group-name": [GROUP, CLOSED_GROUP]}):
+        await close_group(region, row["GroupId"])
 
 
-async def close_group(account: Account, region: str, group: str) -> None:
+async def close_group(region: Region, group: str) -> None:
     """
     Remove our group, unless a machine of another pool is in it.
 
     Args:
-        account: Who asks.
         region: Where.
         group: Its id.
     """
     # EC2 counts machines for minutes after their end; a group that stays is used again, and costs nothing.
-    stays = ("DependencyViolation", "InvalidGroup.NotFound", "InvalidGroup.InUse")
-    await unless(account.call("ec2", region, "DeleteSecurityGroup", group, GroupId=group), *stays)
+    stays = coded("DependencyViolation", "InvalidGroup.NotFound", "InvalidGroup.InUse")
+    await unless(stays, region.call("DeleteSecurityGroup", group, GroupId=group))
 
 
 def missing_rules(group: str, present: Sequence[Mapping[str, Any]], port: int | None) -> list[dict[str, Any]]:
@@ -160,31 +149,30 @@ def _lets_in(rule: Mapping[str, Any], port: int) -> bool:
     return anywhere and rule["IpProtocol"] == "tcp" and rule["FromPort"] <= port <= rule["ToPort"]
 
 
-async def _make_group(account: Account, region: str, vpc: str, name: str) -> str | None:
+async def _groups(region: Region, where: Mapping[str, Sequence[str]]) -> list[Any]:
+    return await region.pages("DescribeSecurityGroups", "SecurityGroups", where)
+
+
+async def _make_group(region: Region, vpc: str, name: str) -> str | None:
     """Make our group; None if another client was quicker."""
-    made = await unless(
-        account.call(
-            "ec2",
-            region,
-            "CreateSecurityGroup",
-            GroupName=name,
-            VpcId=vpc,
-            Description="Machines of Skyward",
-            TagSpecifications=[{"ResourceType": "security-group", "Tags": [{"Key": "skyward", "Value": "group"}]}],
-        ),
-        "InvalidGroup.Duplicate",
+    create = region.call(
+        "CreateSecurityGroup",
+        GroupName=name,
+        VpcId=vpc,
+        Description="Machines of Skyward",
+        TagSpecifications=tagged(["security-group"], to_tags({"skyward": "group"})),
     )
+    made = await unless(coded("InvalidGroup.Duplicate"), create)
     return None if made is None else str(made["GroupId"])
 
 
-async def _network(account: Account, region: str, vpc: str | None, subnet: str | None) -> tuple[str, dict[str, str]]:
+async def _network(region: Region, vpc: str | None, subnet: str | None) -> tuple[str, dict[str, str]]:
     if subnet is not None:
-        answer = await account.call("ec2", region, "DescribeSubnets", subnet, SubnetIds=[subnet])
+        answer = await region.call("DescribeSubnets", subnet, SubnetIds=[subnet])
         row = answer["Subnets"][0]
         return row["VpcId"], {row["AvailabilityZone"]: subnet}
     if vpc is None:
-        default = [{"Name": "is-default", "Values": ["true"]}]
-        vpcs = await account.pages("ec2", region, "DescribeVpcs", "Vpcs", Filters=default)
+        vpcs = await region.pages("DescribeVpcs", "Vpcs", {"is-default": ["true"]})
         if not vpcs:
             raise ConfigError(
                 f"The account has no default network in {region}.",
@@ -192,9 +180,7 @@ async def _network(account: Account, region: str, vpc: str | None, subnet: str |
                 hint="Name one: sky.AWS(subnet=...) or sky.AWS(vpc=...), or type: aws ec2 create-default-vpc",
             )
         vpc = str(vpcs[0]["VpcId"])
-    rows = await account.pages(
-        "ec2", region, "DescribeSubnets", "Subnets", Filters=[{"Name": "vpc-id", "Values": [vpc]}]
-    )
+    rows = await region.pages("DescribeSubnets", "Subnets", {"vpc-id": [vpc]})
     # A network may have several in a zone: those that give public addresses first.
     rows.sort(key=lambda row: (row.get("MapPublicIpOnLaunch", False), row.get("AvailableIpAddressCount", 0)))
     if not rows:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import time
 from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -14,9 +13,9 @@ from skyward.provider import CredentialsError, QuotaError, SkywardError
 
 if TYPE_CHECKING:
     from skyward.provider import Offer
-    from skyward_aws.account import Account
+    from skyward_aws.region import Region
 
-__all__ = ["check_credentials", "check_life", "check_quota", "ends_at", "quota_code"]
+__all__ = ["check_life", "check_quota", "ends_at", "quota_code"]
 
 _log = logging.getLogger("skyward.provider.aws")
 
@@ -114,12 +113,11 @@ def quota_code(name: str, *, spot: bool) -> str | None:
     return codes[spot]
 
 
-async def check_quota(account: Account, region: str, offer: Offer, nodes: int, *, spot: bool) -> None:
+async def check_quota(region: Region, offer: Offer, nodes: int, *, spot: bool) -> None:
     """
     Refuse a type that the account may have none of; where Service Quotas does not answer soon, nothing is said.
 
     Args:
-        account: Who asks.
         region: Where.
         offer: The type.
         nodes: How many are wanted.
@@ -135,18 +133,17 @@ async def check_quota(account: Account, region: str, offer: Offer, nodes: int, *
     async def ask() -> float | None:
         try:
             async with asyncio.timeout(_QUOTA_TIMEOUT):
-                answer = await account.call(
-                    "service-quotas", region, "GetServiceQuota", code, ServiceCode="ec2", QuotaCode=code
-                )
+                asked = {"service": "service-quotas", "ServiceCode": "ec2", "QuotaCode": code}
+                answer = await region.call("GetServiceQuota", code, **asked)
             return float(answer["Quota"]["Value"])
         except (SkywardError, TimeoutError, KeyError, TypeError, ValueError) as error:
             _log.info("aws.quota_unknown code=%s: %s", code, error)
             return None
 
-    allowed = await account.answers.ask(("quota", region, code), _QUOTA_HOLDS, ask)
+    allowed = await region.kept(("quota", code), _QUOTA_HOLDS, ask)
     if allowed is not None and allowed < offer.vcpus:
         # The account may have been given more since.
-        allowed = await account.answers.ask(("quota", region, code), 0.0, ask)
+        allowed = await region.kept(("quota", code), 0.0, ask)
     if allowed is None:
         return
     market = "on the spot market" if spot else "on demand"
@@ -168,16 +165,3 @@ async def check_quota(account: Account, region: str, offer: Offer, nodes: int, *
             region,
             code,
         )
-
-
-async def check_credentials(account: Account) -> None:
-    """
-    Refuse credentials that are about to run out.
-
-    Args:
-        account: Whose they are.
-
-    Raises:
-        CredentialsError: If too little is left of them.
-    """
-    check_life(await account.ends_at(), time.time())

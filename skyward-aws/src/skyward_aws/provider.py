@@ -6,8 +6,8 @@ import asyncio
 import logging
 import os
 import shutil
+import time
 from collections.abc import Sequence
-from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,23 +23,17 @@ from skyward.provider import (
     ProviderFacts,
     RegionsLike,
     SkywardError,
-    disks_of,
     hookimpl,
-    port,
+    nearest,
     regions,
+    ssh_port,
     suggesting,
+    together,
+    unknown_name,
 )
 from skyward_aws.account import Account, Login, whose
 from skyward_aws.buckets import bucket_storage
-from skyward_aws.disks import (
-    DEVICES,
-    EBSVolume,
-    check_nodes,
-    detach,
-    find_volume,
-    living,
-    with_disks,
-)
+from skyward_aws.disks import DEVICES, EBSVolume, detach, find_volume, living, with_disks
 from skyward_aws.fleet import drop_templates
 from skyward_aws.instances import Door, check_end, described, machines, owned, renew, terminate
 from skyward_aws.launching import launch
@@ -49,7 +43,8 @@ from skyward_aws.notice import command
 from skyward_aws.order import Order
 from skyward_aws.own_images import Base, create_image, delete_images, images
 from skyward_aws.place import Place, close_group, close_groups, find_place
-from skyward_aws.preflight import check_credentials, check_quota
+from skyward_aws.preflight import check_life, check_quota
+from skyward_aws.region import Region, everywhere
 
 if TYPE_CHECKING:
     from skyward.provider import Cluster, LaunchRequest, Spec
@@ -63,11 +58,6 @@ REGION = "us-east-1"
 def _regions(value: RegionsLike) -> tuple[str, ...]:
     """Return the names of regions, checked."""
     return regions(value, "the name of a region such as 'us-east-1'")
-
-
-def _port(value: int) -> int:
-    """Return the number of a TCP port, checked."""
-    return port(value, "ssh_port")
 
 
 def tunnel_command(region: str, profile: str | None, port: int) -> tuple[str, ...]:
@@ -127,7 +117,7 @@ class AWS:
     session_token: str | None = field(default=None, repr=False)
     ami: str | None = None
     user: str = "ubuntu"
-    ssh_port: int = field(default=22, converter=_port)
+    ssh_port: int = field(default=22, converter=ssh_port)
     vpc: str | None = None
     subnet: str | None = None
     security_group: str | None = None
@@ -160,9 +150,13 @@ class AWS:
         tunnel = tunnel_command(region, self.profile, self.ssh_port) if self.use_ssm else ()
         return Door(user=self.user, port=self.ssh_port, key=cluster.key, tunnel=tunnel)
 
-    async def _home(self) -> str:
-        """Return the region to ask what concerns all of them."""
-        return self.region[0] if self.region else (await self._account.region()) or REGION
+    def _at(self, name: str) -> Region:
+        return Region(self._account, name)
+
+    async def _home(self, name: str | None = None) -> Region:
+        """Return a region, or where none is named the one to ask what concerns all of them."""
+        own = self.region[0] if self.region else None
+        return self._at(name or own or (await self._account.region()) or REGION)
 
     def _base(self, offer: Offer) -> Base:
         """Return what machines of an offer boot from without an image of ours."""
@@ -172,11 +166,11 @@ class AWS:
         """Return the regions to look at."""
         if spec.region is not None:
             return (spec.region,)
-        return self.region or (await self._home(),)
+        return self.region or ((await self._home()).name,)
 
     def _disks(self, spec: Spec, regions: Sequence[str]) -> Disks[EBSVolume]:
-        find = partial(find_volume, self._account, regions)
-        return Disks(provider="aws", title="AWS", find=find, wanted=disks_of(spec.volumes))
+        find = partial(find_volume, [*map(self._at, regions)])
+        return Disks(provider="aws", title="AWS", find=find, wanted=spec.volumes)
 
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:
@@ -208,18 +202,15 @@ class AWS:
         wanted, known = await self._wanted(spec), await self._account.regions()
         for region in wanted:
             # The library may be older than a region.
-            near = get_close_matches(region, known, n=1, cutoff=0.8)
-            if region not in known and (near or "-" not in region):
-                hint = f"Did you mean {near[0]!r}?" if near else None
-                raise ConfigError(f"AWS has no region {region!r}.", provider="aws", hint=hint)
-        await check_credentials(self._account)
+            if region not in known and (nearest(region, known) or "-" not in region):
+                raise unknown_name(f"AWS has no region {region!r}", region, known, provider="aws")
+        check_life(await self._account.ends_at(), time.time())
         await self._account.identity(wanted[0])
         missing = [name for name in ("aws", "session-manager-plugin") if self.use_ssm and shutil.which(name) is None]
         if missing:
             raise ConfigError(f"use_ssm=True needs {' and '.join(missing)} on this machine, which is not there.")
-        disks = self._disks(spec, wanted)
-        await disks.check((self.zone,) if self.zone else (), spec.nodes.ceiling, partial(living, self._account, wanted))
-        check_nodes([disk for disk, _ in await disks.mounts()], spec.nodes.ceiling)
+        places, holding = (self.zone,) if self.zone else (), partial(living, [*map(self._at, wanted)])
+        await self._disks(spec, wanted).check(places, spec.nodes.ceiling, holding)
 
     @hookimpl
     async def skyward_offers(self, spec: Spec) -> Sequence[Offer]:
@@ -232,7 +223,7 @@ class AWS:
         wanted, zone = await self._wanted(spec), self.zone
         for volume, _ in await self._disks(spec, wanted).mounts():
             wanted, zone = (volume.region,), volume.place
-        asked = (offers(self._account, region, spec, zone) for region in wanted)
+        asked = (offers(self._at(region), spec, zone) for region in wanted)
         found = await asyncio.gather(*asked, return_exceptions=True)
         failures = [each for each in found if isinstance(each, BaseException)]
         for region, answer in zip(wanted, found, strict=True):
@@ -250,8 +241,7 @@ class AWS:
         region = cluster.offer.region or (await self._wanted(cluster.spec))[0]
         mounts = await self._disks(cluster.spec, (region,)).mounts()
         place = await find_place(
-            self._account,
-            region,
+            self._at(region),
             vpc=self.vpc,
             subnet=self.subnet,
             group=self.security_group,
@@ -270,31 +260,30 @@ class AWS:
             ProvisionError: If another machine still has a disk.
         """
         offer, door = request.cluster.offer, self._door(request.cluster)
-        await check_quota(self._account, infra.region, offer, len(request.nodes), spot=request.spot)
+        region = self._at(infra.region)
+        await check_quota(region, offer, len(request.nodes), spot=request.spot)
         image = request.machine_image.id if request.machine_image is not None else self.ami
-        disk = await find_image(self._account, infra.region, offer, image)
+        disk = await find_image(region, offer, image)
         order = Order(request=request, place=infra, disk=disk, door=door, profile=self.instance_profile)
         disks = self._disks(request.cluster.spec, (infra.region,))
-        return await launch(self._account, order, self.zone or offer.zone, disks)
+        return await launch(region, order, self.zone or offer.zone, disks)
 
     @hookimpl
     async def skyward_instances(self, cluster: Cluster, infra: Place) -> Sequence[Instance]:
         """List the pool's machines by tag; one that listings do not know yet, or without its disks, is pending."""
-        region, offer, door = infra.region, cluster.offer, self._door(cluster)
-        disks = tuple(infra.disks)
+        region, offer, door = self._at(infra.region), cluster.offer, self._door(cluster)
         found = []
-        for name, row in (await machines(self._account, region, cluster.pool_id)).items():
-            rate = self._account.inventories[region].rate(name)
-            rate = offer.price(spot=row.get("InstanceLifecycle") == "spot") if rate is None else rate
-            instance = described(row, region, door, rate=rate, on_demand=offer.on_demand_price)
-            found.append(await with_disks(self._account, region, row, instance, disks))
+        for name, row in (await machines(region, cluster.pool_id)).items():
+            rate = region.inventory.rate(name, offer.price(spot=row.get("InstanceLifecycle") == "spot"))
+            instance = described(row, infra.region, door, rate=rate, on_demand=offer.on_demand_price)
+            found.append(await with_disks(region, row, instance, tuple(infra.disks)))
         return found
 
     @hookimpl
     async def skyward_renew(self, cluster: Cluster, infra: Place | None, ids: Sequence[str], expires_at: float) -> None:
         """Write a later expiry on machines."""
-        region = infra.region if infra is not None else cluster.offer.region
-        await renew(self._account, region or await self._home(), ids, expires_at)
+        region = await self._home(infra.region if infra is not None else cluster.offer.region)
+        await renew(region, ids, expires_at)
 
     @hookimpl
     async def skyward_terminate(self, infra: Place, ids: Sequence[str]) -> None:
@@ -304,8 +293,8 @@ class AWS:
         Raises:
             ProvisionError: If one may still be billed.
         """
-        await detach(self._account, infra.region, ids, tuple(infra.disks))
-        await terminate(self._account, infra.region, ids)
+        await detach(self._at(infra.region), ids, tuple(infra.disks))
+        await terminate(self._at(infra.region), ids)
 
     @hookimpl
     async def skyward_check_end(self, infra: Place, ids: Sequence[str]) -> None:
@@ -315,13 +304,13 @@ class AWS:
         Raises:
             CredentialsError: If they may not.
         """
-        await check_end(self._account, infra.region, ids)
+        await check_end(self._at(infra.region), ids)
 
     @hookimpl
     async def skyward_release(self, infra: Place) -> None:
         """Remove the group, unless another pool's machines are in it."""
         if infra.own_group:
-            await close_group(self._account, infra.region, infra.group)
+            await close_group(self._at(infra.region), infra.group)
 
     @hookimpl
     async def skyward_clock(self) -> float | None:
@@ -331,12 +320,12 @@ class AWS:
     @hookimpl
     async def skyward_volume_storage(self, region: str | None) -> BucketStorage:
         """Return S3 in the region: by the instance profile if there is one, else by the keys that are used here."""
-        return await bucket_storage(self._account, region or await self._home(), self.instance_profile)
+        return await bucket_storage(await self._home(region), self.instance_profile)
 
     @hookimpl
     async def skyward_owned(self) -> Sequence[Instance]:
         """List every machine of ours in all regions that the account uses."""
-        return await self._account.everywhere(await self._home(), partial(owned, self._account))
+        return await everywhere(await self._home(), owned)
 
     @hookimpl
     async def skyward_end(self, instances: Sequence[Instance]) -> None:
@@ -347,23 +336,20 @@ class AWS:
             ProvisionError: If one may still be billed.
         """
 
-        async def end(region: str) -> None:
-            await terminate(self._account, region, [each.id for each in instances if each.region == region])
-            await close_groups(self._account, region)
-            await drop_templates(self._account, region)
+        async def end(name: str) -> None:
+            region = self._at(name)
+            await terminate(region, [each.id for each in instances if each.region == name])
+            await close_groups(region)
+            await drop_templates(region)
 
-        regions = sorted({each.region for each in instances if each.region is not None})
-        for answer in await asyncio.gather(*map(end, regions), return_exceptions=True):
-            if answer is not None:
-                raise answer
+        await together(*map(end, sorted({each.region for each in instances if each.region is not None})))
 
     @hookimpl
     async def skyward_machine_images(self, cluster: Cluster | None) -> Sequence[MachineImage]:
         """List images of ours: those on the same base in the offer's region, or all in the regions that are used."""
         if cluster is None:
-            return await self._account.everywhere(await self._home(), partial(images, self._account))
-        region = cluster.offer.region or await self._home()
-        return await images(self._account, region, self._base(cluster.offer))
+            return await everywhere(await self._home(), images)
+        return await images(await self._home(cluster.offer.region), self._base(cluster.offer))
 
     @hookimpl
     async def skyward_make_machine_image(
@@ -376,7 +362,7 @@ class AWS:
             SkywardError: If EC2 makes none.
         """
         base = self._base(cluster.offer)
-        return await create_image(self._account, infra.region, instance.id, content_hash, base, len(infra.disks))
+        return await create_image(self._at(infra.region), instance.id, content_hash, base, len(infra.disks))
 
     @hookimpl
     async def skyward_delete_machine_images(self, images: Sequence[MachineImage]) -> None:

@@ -335,8 +335,9 @@ class Pool(RightOperand, Mapper, SharedState, Detachable):
         except BaseException as error:
             # Unless that was done: an interrupt may come when the pool has just been opened.
             self.close(error)
-            # One of ours says what failed and where; the thirty frames of the engine do not.
-            raise error.with_traceback(None) if isinstance(error, SkywardError) else error  # noqa: B904
+            if isinstance(error, SkywardError):
+                raise error.with_traceback(None)  # noqa: B904  # the same, without thirty frames of the engine
+            raise
 
     def break_off(self) -> None:
         """

@@ -7,6 +7,9 @@ Its names stay; where they are defined inside of Skyward may change.
 
 from __future__ import annotations
 
+# Work that blocks, such as a library that waits for its answers.
+from skyward.blocking import in_thread
+
 # What a provider raises.
 from skyward.errors import (
     CapacityError,
@@ -38,7 +41,7 @@ from skyward.hookspecs import (
 # What users write, read and checked.
 from skyward.model.accelerators.accelerator import recognise
 from skyward.model.fields.memory import gigabytes
-from skyward.model.fields.port import port
+from skyward.model.fields.port import port, ssh_port
 from skyward.model.fields.region import RegionsLike, regions, several
 from skyward.model.fields.setting import choice, nearest, positive, suggesting, switch, text as text_setting
 from skyward.model.instances.key_pair import KeyPair
@@ -47,7 +50,7 @@ from skyward.model.spec.spec import Architecture, Spec
 
 # A machine's first boot, and a container's start.
 from skyward.plan.bootstrap.container_start import END_COMMAND, container_start
-from skyward.plan.bootstrap.first_boot import HostKey, boot_deadline, cloud_config, host_key
+from skyward.plan.bootstrap.first_boot import HostKey, boot_deadline, cloud_config, first_contact, host_key
 from skyward.plan.instances.clocks import ahead_of_reply
 
 # Disks that the user keeps at the cloud.
@@ -55,6 +58,7 @@ from skyward.plan.offers.cloud_disk import CloudDisk, buckets_of, chosen, disks_
 
 # Accounts, what clouds tell of machines, creating machines and finding them, disks.
 from skyward.providers.account_hooks import AccountHooks
+from skyward.providers.bucket_keys import with_keys
 from skyward.providers.call_batch import CallBatch, rented
 from skyward.providers.created import Created, Inventory, of_pool, of_token
 from skyward.providers.credentials import Credential
@@ -62,10 +66,11 @@ from skyward.providers.disks import Disks
 from skyward.providers.facts import by_id, facts, identified, sold
 from skyward.providers.host_pins import HostPins
 from skyward.providers.key_account import KeyAccount
+from skyward.providers.known_names import check_places, unknown_name
 from skyward.providers.labels import escaped, fitting, node_number, unescaped
 from skyward.providers.life import life
-from skyward.providers.place_names import check_places
 from skyward.providers.registration import Registered, key_material, registered
+from skyward.providers.together import together
 
 # Calls of an API that speaks JSON over HTTP, and how its answers are read; httpx is loaded with the first call.
 from skyward.rest import (
@@ -81,6 +86,8 @@ from skyward.rest import (
     Shared,
     Token,
     TokenLogin,
+    by_cursor,
+    by_link,
     end_for_good,
     field,
     flag,
@@ -88,12 +95,14 @@ from skyward.rest import (
     is_lost,
     listed,
     meaning_by,
+    moment,
     number,
     objects,
     optional,
     readable,
     reply_of,
     text,
+    unless,
     whole,
     word,
 )
@@ -102,7 +111,6 @@ from skyward.rest import (
 from skyward.shell_files import shell_file
 
 __all__ = [
-    "END_COMMAND",
     "AccountHooks",
     "Api",
     "Architecture",
@@ -117,6 +125,7 @@ __all__ = [
     "CredentialsError",
     "Disks",
     "DockerImage",
+    "END_COMMAND",
     "ErrorRow",
     "HostKey",
     "HostPins",
@@ -153,7 +162,9 @@ __all__ = [
     "ahead_of_reply",
     "boot_deadline",
     "buckets_of",
+    "by_cursor",
     "by_id",
+    "by_link",
     "check_places",
     "choice",
     "chosen",
@@ -166,6 +177,7 @@ __all__ = [
     "escaped",
     "facts",
     "field",
+    "first_contact",
     "fitting",
     "flag",
     "gigabytes",
@@ -173,19 +185,21 @@ __all__ = [
     "hookimpl",
     "host_key",
     "identified",
+    "in_thread",
     "is_lost",
     "key_material",
     "life",
     "listed",
     "meaning_by",
+    "moment",
     "mount_disk",
     "mount_share",
     "nearest",
     "node_number",
     "number",
+    "objects",
     "of_pool",
     "of_token",
-    "objects",
     "optional",
     "port",
     "positive",
@@ -199,11 +213,16 @@ __all__ = [
     "several",
     "shell_file",
     "sold",
+    "ssh_port",
     "suggesting",
     "switch",
     "text",
     "text_setting",
+    "together",
     "unescaped",
+    "unknown_name",
+    "unless",
     "whole",
+    "with_keys",
     "word",
 ]

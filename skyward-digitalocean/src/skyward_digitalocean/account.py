@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, urlsplit
 
 from skyward.provider import (
     CloudDisk,
@@ -20,6 +19,7 @@ from skyward.provider import (
     Limit,
     Service,
     by_id,
+    by_link,
     chosen,
     end_for_good,
     field,
@@ -69,6 +69,7 @@ LISTS_HOLD = 2.0
 """Seconds for which pools of one account share a list; with two lists in that time an hour has 3600 calls of 5000."""
 
 _ASK_EACH = 8
+_MORE = by_link("links.pages.next")
 
 
 Read = Callable[[object, str], list[Any]]
@@ -111,7 +112,7 @@ class Account(KeyAccount):
             SkywardError: If it is refused.
         """
         asked = {**params, "per_page": "200"}
-        return await self.api.pages(path, lambda answer: read(answer, key), _more, params=asked, lane=lane)
+        return await self.api.pages(path, lambda answer: read(answer, key), _MORE, params=asked, lane=lane)
 
     def instance(self, row: Any, cluster: Cluster | None = None) -> Instance:
         """
@@ -276,12 +277,6 @@ class Account(KeyAccount):
         """Ask for a droplet by its id: a launch that was accepted may still fail, and its droplet vanishes."""
         row: Mapping[str, Any] | None = await self.api.get(f"{CREATE}/{known.id}", also=(404,), read=_droplet)
         return row
-
-
-def _more(answer: Any) -> dict[str, str] | None:
-    """Read what asks for the next page."""
-    link = optional(answer, "links.pages.next", text)
-    return dict(parse_qsl(urlsplit(link).query)) if link else None
 
 
 def _droplet(answer: Any) -> Mapping[str, Any]:

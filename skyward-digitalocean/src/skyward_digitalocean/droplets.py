@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from skyward.provider import (
     host_key,
     life,
     listed,
+    moment,
     number,
     optional,
     text,
@@ -95,7 +95,7 @@ def described(
         ip=ip or private,
         private_ip=private,
         tags=tags if tags.pool_id else None,
-        launched_at=fact("created_at", lambda: _moment(optional(row, "created_at", text))),
+        launched_at=fact("created_at", lambda: optional(row, "created_at", moment)),
         reason=f"its status is {row.get('status')}" if now is InstanceState.ENDING else None,
     )
 
@@ -106,7 +106,3 @@ def _address(row: Mapping[str, Any], kind: str) -> str | None:
     rows = listed(networks, "v4") if networks else []
     found = (each for each in rows if isinstance(each, Mapping) and each.get("type") == kind)
     return next((text(each, "ip_address") for each in found), None)
-
-
-def _moment(written: str | None) -> float | None:
-    return None if written is None else datetime.fromisoformat(written).timestamp()

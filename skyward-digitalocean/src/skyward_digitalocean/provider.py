@@ -22,10 +22,9 @@ from skyward.provider import (
     RegionsLike,
     Registered,
     check_places,
-    disks_of,
     hookimpl,
-    port,
     regions,
+    ssh_port,
     suggesting,
     text,
 )
@@ -47,11 +46,6 @@ DISKS = 15
 def _regions(value: RegionsLike) -> tuple[str, ...]:
     """Return the names of regions, checked."""
     return regions(value, "the name of a region such as 'nyc3'")
-
-
-def _port(value: int) -> int:
-    """Return the number of a TCP port, checked."""
-    return port(value, "ssh_port")
 
 
 @suggesting
@@ -79,7 +73,7 @@ class DigitalOcean(AccountHooks):
     token: str | None = field(default=None, repr=False)
     image: str | None = None
     vpc: str | None = None
-    ssh_port: int = field(default=22, converter=_port)
+    ssh_port: int = field(default=22, converter=ssh_port)
     endpoint: str | None = None
     _account: Account = field(
         default=Factory(lambda self: Account(self.token, self.endpoint, self.ssh_port), takes_self=True),
@@ -92,8 +86,7 @@ class DigitalOcean(AccountHooks):
         return (spec.region,) if spec.region is not None else self.region
 
     def _disks(self, spec: Spec) -> Disks[CloudDisk]:
-        find, wanted = self._account.volume, disks_of(spec.volumes)
-        return Disks(provider="digitalocean", title="DigitalOcean", find=find, wanted=wanted)
+        return Disks(provider="digitalocean", title="DigitalOcean", find=self._account.volume, wanted=spec.volumes)
 
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:
@@ -160,12 +153,7 @@ class DigitalOcean(AccountHooks):
             CapacityError: If the region has none left.
             QuotaError: If the account may have no more.
         """
-        order = Order(
-            request=request,
-            key=infra,
-            image=self.image,
-            vpc=self.vpc,
-        )
+        order = Order(request=request, key=infra, image=self.image, vpc=self.vpc)
         return await launch(self._account, order, self._disks(request.cluster.spec))
 
     @hookimpl

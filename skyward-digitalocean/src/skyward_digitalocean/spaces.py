@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from skyward.provider import BucketStorage, CredentialsError
+from skyward.provider import BucketStorage, with_keys
 
 __all__ = ["KEY", "SECRET", "bucket_storage"]
 
@@ -27,17 +27,11 @@ def bucket_storage(region: str, environment: Mapping[str, str]) -> BucketStorage
     >>> bucket_storage("nyc3", {"SPACES_ACCESS_KEY_ID": "id", "SPACES_SECRET_ACCESS_KEY": "hidden"}).endpoint
     'https://nyc3.digitaloceanspaces.com'
     """
-    missing = [name for name in (KEY, SECRET) if not environment.get(name)]
-    if missing:
-        raise CredentialsError(
-            f"A volume without storage is in DigitalOcean's Spaces, which have keys of their own: "
-            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set.",
-            provider="digitalocean",
-            hint="Make a key under Spaces Object Storage, Access Keys, or give the volume its storage=.",
-        )
-    return BucketStorage(
-        endpoint=f"https://{region}.digitaloceanspaces.com",
-        region=region,
-        access_key=environment[KEY],
-        secret_key=environment[SECRET],
+    return with_keys(
+        BucketStorage(endpoint=f"https://{region}.digitaloceanspaces.com", region=region),
+        (KEY, SECRET),
+        environment,
+        "A volume without storage is in DigitalOcean's Spaces, which have keys of their own",
+        provider="digitalocean",
+        hint="Make a key under Spaces Object Storage, Access Keys, or give the volume its storage=.",
     )

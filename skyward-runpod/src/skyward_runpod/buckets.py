@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from skyward.provider import BucketStorage, CloudDisk, ConfigError, CredentialsError
+from skyward.provider import BucketStorage, CloudDisk, ConfigError, with_keys
 
 __all__ = ["KEY", "SECRET", "bucket_storage"]
 
@@ -47,20 +47,14 @@ def bucket_storage(
             provider="runpod",
             hint='Give each its storage=sky.Storage("https://s3api-DATACENTER.runpod.io", ...).',
         )
-    missing = [name for name in (KEY, SECRET) if not environment.get(name)]
-    if missing:
-        raise CredentialsError(
-            f"A volume without storage is a network volume of RunPod, whose S3 API has keys of its own: "
-            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set.",
-            provider="runpod",
-            hint="Make one in RunPod's console under Settings, S3 API Keys, or give the volume its storage=.",
-        )
     # `https://s3api-[DATACENTER].runpod.io/`, with the bucket in the path and the data centre as the region:
     # docs.runpod.io, S3-compatible API, 2026. Only some data centres have it.
-    return BucketStorage(
-        endpoint=f"https://s3api-{places[0].lower()}.runpod.io",
-        region=places[0],
-        path_style=True,
-        access_key=environment[KEY],
-        secret_key=environment[SECRET],
+    endpoint = f"https://s3api-{places[0].lower()}.runpod.io"
+    return with_keys(
+        BucketStorage(endpoint=endpoint, region=places[0], path_style=True),
+        (KEY, SECRET),
+        environment,
+        "A volume without storage is a network volume of RunPod, whose S3 API has keys of its own",
+        provider="runpod",
+        hint="Make one in RunPod's console under Settings, S3 API Keys, or give the volume its storage=.",
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from skyward.provider import (
@@ -14,6 +13,7 @@ from skyward.provider import (
     facts,
     host_key,
     life,
+    moment,
     number,
     optional,
     text,
@@ -108,7 +108,7 @@ def described(row: Mapping[str, Any], cluster: Cluster | None = None) -> Instanc
         ip=host,
         private_ip=fact("globalNetworking.ip", lambda: optional(row, "globalNetworking.ip", text)),
         tags=tags,
-        launched_at=fact("createdAt", lambda: _moment(row)),
+        launched_at=fact("createdAt", lambda: optional(row, "createdAt", moment)),
         doing=doing,
         reason=f"its status is {row.get('status')}" if now is InstanceState.ENDING else None,
     )
@@ -122,8 +122,3 @@ def _machine(row: Mapping[str, Any]) -> str | None:
             count = optional(row, f"{kind}.{many}", whole) or 1
             return name if count == 1 else f"{name}:{count}"
     return None
-
-
-def _moment(row: Mapping[str, Any]) -> float | None:
-    said = optional(row, "createdAt", text)
-    return None if said is None else datetime.fromisoformat(said).timestamp()

@@ -131,8 +131,7 @@ class RunPod(AccountHooks):
             )
 
     def _disks(self, spec: Spec) -> Disks[CloudDisk]:
-        find, wanted = self._account.volume, disks_of(spec.volumes)
-        return Disks(provider="runpod", title="RunPod", find=find, wanted=wanted)
+        return Disks(provider="runpod", title="RunPod", find=self._account.volume, wanted=spec.volumes)
 
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:

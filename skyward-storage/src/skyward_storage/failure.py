@@ -26,6 +26,8 @@ UNANSWERED = 4
 LONGEST_PAUSE = 20.0
 """Seconds between two attempts."""
 
+_LONGEST_BACK_OFF = 20.0
+
 EXPIRED = frozenset("ExpiredToken ExpiredTokenException TokenRefreshRequired InvalidToken".split())
 """Codes of keys that were good once."""
 
@@ -135,7 +137,7 @@ def pause(refusal: Refusal, attempt: int, dice: float) -> float | None:
     most = UNANSWERED if unanswered else AT_MOST
     if attempt >= most or not (throttled or broken or unanswered) or refusal.code == "NotImplemented":
         return None
-    longest = min(LONGEST_PAUSE, (1.0 if throttled else 0.2) * 2.0 ** (attempt - 1))
+    longest = min(_LONGEST_BACK_OFF, (1.0 if throttled else 0.2) * 2.0 ** (attempt - 1))
     return max(longest * (0.5 + dice / 2), min(refusal.retry_after or 0.0, LONGEST_PAUSE))
 
 

@@ -14,6 +14,7 @@ from skyward.provider import (
     Joined,
     KeyAccount,
     SkywardError,
+    by_cursor,
     by_id,
     chosen,
     end_for_good,
@@ -134,7 +135,11 @@ class Account(KeyAccount):
 
     async def _rows(self) -> dict[str, Mapping[str, Any]]:
         rows = await self.api.pages(
-            "/api/v1/instances/", lambda answer: listed(answer, "instances"), _more, params={"limit": 25}, lane="list"
+            "/api/v1/instances/",
+            lambda answer: listed(answer, "instances"),
+            by_cursor("next_token", "after_token"),
+            params={"limit": 25},
+            lane="list",
         )
         return self.api.understood(rows, lambda rows: by_id(rows, whole, provider="vastai"), "GET /api/v1/instances/")
 
@@ -169,12 +174,6 @@ class Account(KeyAccount):
             self._refused.update(dict.fromkeys(ids, error))
         else:
             self.inventory.forget(ids)
-
-
-def _more(answer: object) -> dict[str, str] | None:
-    """Read what leads to the next page."""
-    after = optional(answer, "next_token", text)
-    return None if after is None else {"after_token": after}
 
 
 def _volume(row: Any) -> CloudDisk:

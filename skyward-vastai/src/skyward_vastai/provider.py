@@ -20,7 +20,6 @@ from skyward.provider import (
     ProviderFacts,
     RegionsLike,
     cuda,
-    disks_of,
     docker_image,
     hookimpl,
     listed,
@@ -110,8 +109,7 @@ class VastAI(AccountHooks):
     )
 
     def _disks(self, spec: Spec) -> Disks[CloudDisk]:
-        find, wanted = self._account.volume, disks_of(spec.volumes)
-        return Disks(provider="vastai", title="Vast.ai", find=find, wanted=wanted)
+        return Disks(provider="vastai", title="Vast.ai", find=self._account.volume, wanted=spec.volumes)
 
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
-from skyward.provider import ConfigError, Misread, Offer, field, listed, number, optional, readable, text, whole
+from skyward.provider import (
+    ConfigError,
+    Misread,
+    Offer,
+    field,
+    listed,
+    number,
+    optional,
+    readable,
+    text,
+    unknown_name,
+    whole,
+)
 
-__all__ = ["Stock", "choose_image", "read_stock", "to_offers", "unknown"]
+__all__ = ["Stock", "choose_image", "read_stock", "to_offers"]
 
 Stock = Mapping[str, Collection[str]]
 """The types that are left in each location."""
@@ -89,23 +100,6 @@ def to_offers(
     return found
 
 
-def unknown(what: str, wanted: str, known: Sequence[str]) -> ConfigError:
-    """
-    Return the error of a name that Verda does not have, with those that are near it, or all.
-
-    Args:
-        what: The rest of the sentence that begins with Verda.
-        wanted: The name.
-        known: Those that it has.
-
-    >>> unknown("has no location 'FIN-1'", "FIN-1", ["FIN-01", "ICE-01"]).hint
-    "Did you mean 'FIN-01'?"
-    """
-    near = get_close_matches(wanted, known, n=3)
-    hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"There are {', '.join(known) or 'none'}."
-    return ConfigError(f"Verda {what}.", provider="verda", hint=hint)
-
-
 def choose_image(rows: Iterable[object], *, gpus: bool, wanted: str | None, subject: str) -> str:
     """
     Choose what a type boots: the newest Ubuntu, with the newest CUDA where there are GPUs, without Docker if it can be.
@@ -128,7 +122,7 @@ def choose_image(rows: Iterable[object], *, gpus: bool, wanted: str | None, subj
     if wanted is not None:
         if wanted in names or wanted in [row.get("id") for row in fit]:
             return wanted
-        raise unknown(f"boots no image {wanted!r} on {subject}", wanted, names)
+        raise unknown_name(f"Verda boots no image {wanted!r} on {subject}", wanted, names, provider="verda")
     known = [(match, name) for name in names if (match := _IMAGE.fullmatch(name)) and match["system"] == "ubuntu"]
     if known:
         return max(known, key=lambda each: _rank(each[0], gpus=gpus))[1]

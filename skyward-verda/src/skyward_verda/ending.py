@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from skyward.provider import (
-    Instance,
-    InstanceState,
-    Tags,
-    end_for_good,
-    optional,
-    text,
-)
+from skyward.provider import Instance, InstanceState, Tags, end_for_good, optional, text
 from skyward_verda.account import Account
 from skyward_verda.failure import read_list, unless_gone
 from skyward_verda.instances import pool_of, state, tags_of

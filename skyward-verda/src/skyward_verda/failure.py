@@ -13,10 +13,10 @@ from skyward.provider import (
     ErrorRow,
     ProvisionError,
     QuotaError,
-    SkywardError,
     listed,
     meaning_by,
     reply_of,
+    unless,
 )
 
 __all__ = ["is_gone", "meaning", "read_list", "refusals", "unless_gone"]
@@ -110,12 +110,7 @@ async def unless_gone(call: Awaitable[T]) -> T | None:
     Raises:
         SkywardError: If it was refused for another reason.
     """
-    try:
-        return await call
-    except SkywardError as error:
-        if not is_gone(error):
-            raise
-        return None
+    return await unless(is_gone, call)
 
 
 def _says_gone(words: str) -> bool:

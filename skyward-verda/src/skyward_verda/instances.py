@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
@@ -22,6 +21,7 @@ from skyward.provider import (
     host_key,
     life,
     listed,
+    moment,
     number,
     optional,
     text,
@@ -221,7 +221,7 @@ def described(
         on_demand_rate=on_demand,
         ip=ip,
         tags=tags,
-        launched_at=_seconds(row.get("created_at")),
+        launched_at=fact("created_at", lambda: optional(row, "created_at", moment)),
         reason=f"its status is {row.get('status')}"
         if now is InstanceState.ENDING and row.get("status") != "deleting"
         else None,
@@ -230,12 +230,3 @@ def described(
 
 def _price(row: object, name: str) -> float:
     return number(row, name, written=True)
-
-
-def _seconds(value: object) -> float | None:
-    """Read a time, which is not worth an error."""
-    try:
-        found = datetime.fromisoformat(str(value))
-    except ValueError:
-        return None
-    return found.timestamp() if found.tzinfo else None

@@ -6,10 +6,9 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from skyward.provider import Api, Offer, check_places, text
-from skyward_verda.catalogue import Stock, read_stock, to_offers, unknown
+from skyward.provider import Api, Offer, check_places, text, together, unknown_name
+from skyward_verda.catalogue import Stock, read_stock, to_offers
 from skyward_verda.failure import read_list
-from skyward_verda.together import together
 
 if TYPE_CHECKING:
     from skyward.provider import Spec
@@ -44,7 +43,7 @@ async def find_offers(api: Api, spec: Spec, places: Sequence[str]) -> Sequence[O
         return found
     names = list(dict.fromkeys(offer.instance_type for offer in found))
     if spec.machine not in names:
-        raise unknown(f"has no instance type {spec.machine!r}", spec.machine, names)
+        raise unknown_name(f"Verda has no instance type {spec.machine!r}", spec.machine, names, provider="verda")
     return [offer for offer in found if offer.instance_type == spec.machine]
 
 

@@ -19,12 +19,13 @@ from skyward.provider import (
     Offer,
     ProviderFacts,
     RegionsLike,
-    disks_of,
+    first_contact,
     hookimpl,
     host_key,
-    port,
     regions,
+    ssh_port,
     suggesting,
+    together,
 )
 from skyward_verda.account import Account
 from skyward_verda.buckets import bucket_storage
@@ -36,14 +37,10 @@ from skyward_verda.market import find_offers, refuse_unknown_places
 from skyward_verda.place import Place, close_pools, open_place
 from skyward_verda.startup import startup_script
 from skyward_verda.tagging import renew
-from skyward_verda.together import together
 from skyward_verda.volumes import DISKS, PATH, OwnVolume, find_volume, living, mount_scripts
 
 if TYPE_CHECKING:
     from skyward.provider import Cluster, LaunchRequest, Spec
-
-LEAST_DEADLINE = 120.0
-"""Seconds that a machine waits at least for a client to make a node of it; `ttl` may be shorter than a boot."""
 
 _BILLED = 600.0
 
@@ -51,11 +48,6 @@ _BILLED = 600.0
 def _regions(value: RegionsLike) -> tuple[str, ...]:
     """Return the codes of locations, checked."""
     return regions(value, "the code of a location such as 'FIN-01'")
-
-
-def _port(value: int) -> int:
-    """Return the number of a TCP port, checked."""
-    return port(value, "ssh_port")
 
 
 @suggesting
@@ -86,7 +78,7 @@ class Verda:
     profile: str | None = None
     region: tuple[str, ...] = field(default=None, converter=_regions)
     image: str | None = None
-    ssh_port: int = field(default=22, converter=_port)
+    ssh_port: int = field(default=22, converter=ssh_port)
     _account: Account = field(
         default=Factory(lambda self: Account(self._wish, self.ssh_port), takes_self=True),
         init=False,
@@ -103,8 +95,7 @@ class Verda:
         return Wish(client_id=self.client_id, client_secret=self.client_secret, profile=self.profile)
 
     def _disks(self, spec: Spec) -> Disks[OwnVolume]:
-        find = partial(find_volume, self._account.api)
-        return Disks(provider="verda", title="Verda", find=find, wanted=disks_of(spec.volumes))
+        return Disks(provider="verda", title="Verda", find=partial(find_volume, self._account.api), wanted=spec.volumes)
 
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:
@@ -158,11 +149,11 @@ class Verda:
     @hookimpl
     async def skyward_open(self, cluster: Cluster) -> Place:
         """Register the pool's key, and the script that its machines run at their first boot."""
-        ttl, region = cluster.spec.ttl, cluster.offer.region
+        region = cluster.offer.region
         if region is None:
             raise ConfigError(f"The offer {cluster.offer.key} names no location.", provider="verda")
         own = host_key(cluster.key, cluster.pool_id)
-        deadline = max(ttl, LEAST_DEADLINE) if ttl else 0.0
+        deadline = first_contact(cluster.spec.ttl)
         script = startup_script(cluster.key.public, own, deadline, await self._mounting(cluster.spec))
         return await open_place(self._account.api, cluster.pool_id, region, cluster.key.public, script)
 

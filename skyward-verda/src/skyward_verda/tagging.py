@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from skyward.provider import SkywardError, reply_of, text
+from skyward.provider import SkywardError, reply_of, text, together
 from skyward_verda.account import Account
 from skyward_verda.failure import unless_gone
-from skyward_verda.together import together
 
 __all__ = ["renew"]
 

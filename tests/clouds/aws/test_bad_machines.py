@@ -104,7 +104,7 @@ def test_a_machine_that_never_boots_is_given_back(aws: Cloud) -> None:
 
 def test_a_machine_that_nobody_comes_to_ends_itself(aws: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that dies right after the launch leaves a machine that shuts down, which ends its bill."""
-    monkeypatch.setattr("skyward_aws.order.LEAST_DEADLINE", 1.0)
+    monkeypatch.setattr("skyward.plan.bootstrap.first_boot.LEAST_DEADLINE", 1.0)
 
     async def scenario() -> None:
         async with client(aws.provider(), ttl=1) as opened:

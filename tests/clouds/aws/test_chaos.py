@@ -33,9 +33,9 @@ def test_machines_of_clients_killed_at_any_moment_end_and_are_seen_until_then(
         textwrap.dedent(f"""
         import sys, time
         import skyward as sky
-        import skyward_aws.order
+        from skyward.plan.bootstrap import first_boot
         # So long a machine waits for its first node; two minutes outside of tests.
-        skyward_aws.order.LEAST_DEADLINE = {BOOT_DEADLINE}
+        first_boot.LEAST_DEADLINE = {BOOT_DEADLINE}
         provider = sky.AWS(user="root", ssh_port={aws.port})
         def stage(event):
             print(type(event).__name__, flush=True)

@@ -33,7 +33,7 @@ class TestAWS(ProviderConformance):
     @pytest.fixture
     def switches(self, aws: Cloud, monkeypatch: pytest.MonkeyPatch) -> Switches:
         """Return the faults that the test cloud can inject."""
-        monkeypatch.setattr("skyward_aws.order.LEAST_DEADLINE", 1.0)
+        monkeypatch.setattr("skyward.plan.bootstrap.first_boot.LEAST_DEADLINE", 1.0)
 
         def sell_out(offer: Offer) -> None:
             aws.fault(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 
 import boto3
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from skyward.errors import CredentialsError
 from skyward_aws.account import Account, Login
 from skyward_aws.own_images import Base, create_image, delete_image, images
+from skyward_aws.region import Region, everywhere
 from tests.clouds.aws.client import client, refusal, run
 from tests.clouds.aws.cloud import Cloud
 
@@ -29,25 +29,25 @@ def test_an_image_lives_from_its_machine_to_its_deletion(aws: Cloud) -> None:
     """It is listed by its hash and base, a machine boots from it, and its snapshot goes with it."""
 
     async def scenario() -> None:
-        account = Account(Login())
+        region = Region(Account(Login()), "us-east-1")
         async with client(aws.provider()) as opened:
             [machine] = await opened.launch()
             await opened.until(lambda found: found[0].address is not None)
-            made = await create_image(account, "us-east-1", machine.id, "4f1e", BASE)
-            [listed] = await images(account, "us-east-1", BASE)
+            made = await create_image(region, machine.id, "4f1e", BASE)
+            [listed] = await images(region, BASE)
             assert (made.id, "4f1e", "ready") == (listed.id, listed.content_hash, listed.state)
             assert listed.made_at is not None
             assert listed.size_gb
-            assert [listed] == await account.everywhere("us-east-1", partial(images, account))
-            assert [] == await images(account, "us-east-1", Base(image="ubuntu", user="ubuntu"))
-            assert [] == await images(account, "us-east-1", Base(image="other", user="root"))
+            assert [listed] == await everywhere(region, images)
+            assert [] == await images(region, Base(image="ubuntu", user="ubuntu"))
+            assert [] == await images(region, Base(image="other", user="root"))
         async with client(aws.provider(ami=made.id)) as opened:
             await opened.launch()
             assert [made.id] == [row["image"] for row in aws.alive()]
         before = snapshots()
-        await delete_image(account, "us-east-1", made.id)
-        await delete_image(account, "us-east-1", made.id)
-        assert [] == await images(account, "us-east-1")
+        await delete_image(region, made.id)
+        await delete_image(region, made.id)
+        assert [] == await images(region)
         assert 1 == len(before - snapshots())
 
     run(scenario())
@@ -61,9 +61,11 @@ def test_the_same_is_made_once(aws: Cloud) -> None:
             [machine] = await opened.launch()
             await opened.until(lambda found: found[0].address is not None)
             made = await asyncio.gather(
-                *(create_image(Account(Login()), "us-east-1", machine.id, "5e", BASE) for _ in range(3))
+                *(create_image(Region(Account(Login()), "us-east-1"), machine.id, "5e", BASE) for _ in range(3))
             )
-            other = await create_image(Account(Login()), "us-east-1", machine.id, "5e", Base(image="x", user="root"))
+            other = await create_image(
+                Region(Account(Login()), "us-east-1"), machine.id, "5e", Base(image="x", user="root")
+            )
             assert 1 == len({image.id for image in made})
             assert {made[0].id, other.id} == set(aws.images())
 
@@ -78,7 +80,7 @@ def test_an_answer_that_was_lost_is_found(aws: Cloud) -> None:
         async with client(aws.provider()) as opened:
             [machine] = await opened.launch()
             await opened.until(lambda found: found[0].address is not None)
-            made = await create_image(Account(Login()), "us-east-1", machine.id, "6d", BASE)
+            made = await create_image(Region(Account(Login()), "us-east-1"), machine.id, "6d", BASE)
             assert [made.id] == aws.images()
 
     run(scenario())
@@ -89,7 +91,7 @@ def test_a_refusal_names_the_permission(aws: Cloud) -> None:
     aws.fault("CreateImage", code="UnauthorizedOperation", status=403)
 
     async def scenario() -> None:
-        error = await refusal(create_image(Account(Login()), "us-east-1", "i-1", "7c", BASE))
+        error = await refusal(create_image(Region(Account(Login()), "us-east-1"), "i-1", "7c", BASE))
         assert isinstance(error, CredentialsError)
         assert "ec2:CreateImage" in str(error)
 

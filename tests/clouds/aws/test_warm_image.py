@@ -145,7 +145,7 @@ def test_the_lease_of_the_first_pool_keeps_nobody_alive(aws: Cloud, monkeypatch:
     name = made(aws, sky.Image())
     kept = Path(aws.folder, "images", name, "home", ".cache", "skyward", "nodes")
     assert 1 == len(list(kept.glob("*/lease")))
-    monkeypatch.setattr("skyward_aws.order.LEAST_DEADLINE", 1.0)
+    monkeypatch.setattr("skyward.plan.bootstrap.first_boot.LEAST_DEADLINE", 1.0)
 
     async def scenario() -> None:
         async with client(aws.provider(ami=name), ttl=1) as opened:

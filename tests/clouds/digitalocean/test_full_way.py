@@ -9,6 +9,7 @@ import pytest
 
 import skyward as sky
 from tests.clouds.digitalocean.cloud import CPU, GPU, Cloud
+from tests.seeds import some
 
 pytestmark = pytest.mark.clouds
 
@@ -19,14 +20,14 @@ def home() -> str:
     return os.environ["HOME"]
 
 
-@pytest.mark.parametrize(
-    ("options", "size", "image"),
-    [
-        ({"machine": CPU}, CPU, "ubuntu-24-04-x64"),
-        ({"accelerator": "H100"}, GPU, "gpu-h100x1-base"),
-        ({"accelerator": "MI300X"}, "gpu-mi300x1-192gb", "gpu-amd-base"),
-    ],
-)
+KINDS = [
+    ({"machine": CPU}, CPU, "ubuntu-24-04-x64"),
+    ({"accelerator": "H100"}, GPU, "gpu-h100x1-base"),
+    ({"accelerator": "MI300X"}, "gpu-mi300x1-192gb", "gpu-amd-base"),
+]
+
+
+@pytest.mark.parametrize(("options", "size", "image"), some("droplets that run a function", KINDS))
 def test_a_function_runs_on_rented_droplets_which_end_with_the_pool(
     ocean: Cloud, options: dict[str, Any], size: str, image: str
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import skyward as sky
 from tests.clouds.runpod.cloud import GPU, Cloud
+from tests.seeds import some
 
 pytestmark = pytest.mark.clouds
 
@@ -25,7 +26,10 @@ def variables() -> list[str]:
     return sorted(os.environ)
 
 
-@pytest.mark.parametrize("wish", [{"accelerator": "RTX 4090:2"}, {"machine": "cpu5c:4"}], ids=["GPUs", "no GPUs"])
+WISHES = [{"accelerator": "RTX 4090:2"}, {"machine": "cpu5c:4"}]
+
+
+@pytest.mark.parametrize("wish", some("kinds of pods", WISHES), ids=lambda wish: next(iter(wish.values())))
 def test_a_function_runs_on_rented_pods_which_end_with_the_pool(runpod: Cloud, wish: dict[str, Any]) -> None:
     """Two pods are rented, each takes calls, and both are terminated when the pool is left."""
     with sky.Compute(provider=runpod.provider(), nodes=2, console=False, bootstrap_timeout=20, **wish) as pool:

@@ -10,6 +10,7 @@ import pytest
 import skyward as sky
 from skyward_vastai.label import tags_of
 from tests.clouds.vastai.cloud import Cloud
+from tests.seeds import some
 
 pytestmark = [pytest.mark.clouds, pytest.mark.timeout(120)]
 
@@ -20,7 +21,7 @@ def home() -> str:
     return os.environ["HOME"]
 
 
-@pytest.mark.parametrize("allocation", ["on-demand", "spot"])
+@pytest.mark.parametrize("allocation", some("markets of Vast.ai", ["on-demand", "spot"]))
 def test_a_function_runs_on_rented_machines_which_end_with_the_pool(vastai: Cloud, allocation: Any) -> None:
     """Two listings are rented, each takes calls, and both are destroyed when the pool is left."""
     with sky.Compute(

@@ -235,7 +235,7 @@ def test_a_machine_that_is_off_counts_as_ending(verda: Cloud) -> None:
 def test_a_machine_that_nobody_comes_to_switches_itself_off(verda: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     """That does not end its bill, but a client that lists it deletes it then."""
     # Two minutes outside of tests.
-    monkeypatch.setattr("skyward_verda.provider.LEAST_DEADLINE", 1.0)
+    monkeypatch.setattr("skyward.plan.bootstrap.first_boot.LEAST_DEADLINE", 1.0)
 
     async def scenario() -> None:
         async with client(verda.provider(), ttl=1) as opened:

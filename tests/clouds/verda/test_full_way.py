@@ -9,6 +9,7 @@ import pytest
 
 import skyward as sky
 from tests.clouds.verda.cloud import MACHINE, Cloud
+from tests.seeds import some
 
 pytestmark = pytest.mark.clouds
 
@@ -19,7 +20,7 @@ def home() -> str:
     return os.environ["HOME"]
 
 
-@pytest.mark.parametrize("allocation", ["on-demand", "spot"])
+@pytest.mark.parametrize("allocation", some("markets of Verda", ["on-demand", "spot"]))
 def test_a_function_runs_on_rented_machines_which_end_with_the_pool(verda: Cloud, allocation: Any) -> None:
     """Two machines are rented, each takes calls, and both are deleted with their disks when the pool is left."""
     with sky.Compute(

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from skyward.engine.calls.call import Call
-from tests.seeds import seeds
+from tests.seeds import seeds, share
 from tests.simulated.plan import FOREVER, HANGS, Plan, raises, returns
 from tests.simulated.stage import Stage
 
@@ -253,7 +253,7 @@ def test_a_silent_node_that_is_drained_keeps_its_calls() -> None:
         assert stage.dispatch.idle(seat)
 
 
-@pytest.mark.parametrize("seed", seeds("silence", 20))
+@pytest.mark.parametrize("seed", seeds("silence", share(20)))
 def test_whatever_falls_silent_each_call_is_answered_once(seed: int) -> None:
     """Nodes fall silent, come back and are lost at random moments; nothing is left at the end."""
     random_ = random.Random(seed)

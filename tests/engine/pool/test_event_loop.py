@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from skyward.engine.pool.event_loop import EngineLoop, in_thread
+from skyward.engine.pool.event_loop import EngineLoop
 from skyward.errors import PoolClosedError
 from tests.simulated.loop import VirtualLoop
 
@@ -132,73 +132,6 @@ def test_it_closes_with_work_pending() -> None:
     engine.close()
     assert before - 1 == threading.active_count()
     assert engine.loop.is_closed()
-
-
-def test_what_blocks_is_done_beside_the_loop(engine: EngineLoop) -> None:
-    """Which goes on meanwhile; value and exception come back."""
-    free = threading.Event()
-
-    async def both() -> tuple[str, str]:
-        work = asyncio.ensure_future(in_thread(lambda: (free.wait(10), "done")[1]))
-        await asyncio.sleep(0)
-        free.set()
-        with pytest.raises(KeyError):
-            await in_thread({}.__getitem__, "x")
-        return await work, threading.current_thread().name
-
-    assert ("done", "skyward-engine") == engine.run(both())
-
-
-def test_who_does_not_wait_for_a_thread_is_not_told(engine: EngineLoop) -> None:
-    """Its end harms nothing."""
-    free = threading.Event()
-
-    async def leave() -> None:
-        began = asyncio.Event()
-
-        def block() -> None:
-            engine.post(began.set)
-            free.wait(10)
-
-        work = asyncio.ensure_future(in_thread(block))
-        await began.wait()
-        work.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await work
-
-    told: list[dict[str, Any]] = []
-    engine.loop.set_exception_handler(lambda loop, context: told.append(context))
-    engine.run(leave())
-    free.set()
-    deadline = time.monotonic() + 10
-    while any(thread.name == "skyward-blocking" for thread in threading.enumerate()):
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
-    engine.run(nothing())
-    assert [] == told
-
-
-def test_a_thread_that_ends_after_its_loop_is_quiet() -> None:
-    """Pools that are dropped with work under way close their loop before its threads are done."""
-    free, threads = threading.Event(), []
-
-    async def leave() -> None:
-        begun, loop = asyncio.Event(), asyncio.get_running_loop()
-
-        def block() -> None:
-            threads.append(threading.current_thread())
-            loop.call_soon_threadsafe(begun.set)
-            free.wait(10)
-
-        work = asyncio.ensure_future(in_thread(block))
-        await begun.wait()
-        work.cancel()
-
-    asyncio.run(leave())
-    free.set()
-    # An exception in a thread is a warning, which fails the test.
-    threads[0].join(10)
-    assert not threads[0].is_alive()
 
 
 def test_timers_are_not_kept_waiting_by_what_is_posted(engine: EngineLoop) -> None:

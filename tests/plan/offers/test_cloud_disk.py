@@ -72,6 +72,16 @@ def test_a_disk_is_for_one_machine_unless_it_is_shared() -> None:
         check_disk(DATA, "Verda", holders=["i-1"])
 
 
+def test_a_disk_of_several_machines_may_be_for_no_more_than_some() -> None:
+    """As a Multi-Attach volume of AWS is."""
+    disk = CloudDisk(id="v-3", name="many", place="here", shared=True, most=16)
+    check_disk(disk, "AWS", nodes=16)
+    with pytest.raises(
+        ConfigError, match=r"for 16 machines at a time, and the pool may have 17 nodes\. Write nodes=16"
+    ):
+        check_disk(disk, "AWS", nodes=17)
+
+
 def test_a_disk_is_found_below_mnt_by_what_the_user_calls_it() -> None:
     """Unless the user says where, who has to if the name is none for a folder: the same at every cloud."""
     assert "/mnt/data" == disk_folder(Disk("data"))

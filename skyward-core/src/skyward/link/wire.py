@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import mmap
 from collections.abc import Callable, Sequence
@@ -12,11 +11,11 @@ from typing import Any, Protocol
 from skyward.errors import ProtocolError, SkywardError, TransportError
 from skyward.link.cells import COUNT, NUMBERED, CellParser, CellType, Piece, cell
 from skyward.link.channel import SENSELESS, Batch
-from skyward.link.frames import VERSION, Frame, Kind, Parser, decode_json
+from skyward.link.frames import Frame, Kind, Parser, decode_json
+from skyward.link.hello import brief, read_hello, write_hello
 from skyward.link.inbox import Inbox
 from skyward.link.order import keys_of, sizes_of
 from skyward.link.outbox import MOST_KEPT, Outbox
-from skyward.link.packed import NAME
 
 _log = logging.getLogger(__name__)
 
@@ -264,10 +263,7 @@ class Wire:
         self._early = first
         self._cells = CellParser()
         self._inbox.restart()
-        hello = {"version": VERSION, "session": self._session, "received": self._inbox.received, "unpacks": [NAME]}
-        if self.succeeds:
-            hello["succeeds"] = list(self.succeeds)
-        connection.write(cell(CellType.HELLO, json.dumps(hello).encode()))
+        connection.write(cell(CellType.HELLO, write_hello(self._session, self._inbox.received, self.succeeds)))
         if first:
             self.flush()
 
@@ -325,7 +321,7 @@ class Wire:
         if self.closed:
             return
         if self._connection is not None:
-            self._connection.write(cell(CellType.BYE, _short(str(error or "")).encode("utf-8", "replace")))
+            self._connection.write(cell(CellType.BYE, brief(str(error or "")).encode("utf-8", "replace")))
         self._shut(error)
 
     def _take(self, piece: Piece) -> None:
@@ -346,23 +342,16 @@ class Wire:
             self._asked = True
         else:
             why = bytes(body).decode("utf-8", "replace")
-            self._shut(TransportError(f"The other end gave up: {_short(why)}") if why else None)
+            self._shut(TransportError(f"The other end gave up: {brief(why)}") if why else None)
 
     def _greet(self, hello: dict[str, Any]) -> None:
         if self._greeted:
             raise ProtocolError("A link said HELLO twice on one connection.")
-        refused = why_refused(hello, self._session)
-        if refused:
-            raise ProtocolError(refused)
-        received = hello.get("received")
-        if not isinstance(received, int):
-            raise ProtocolError("A link's HELLO does not say how much has arrived.")
+        received, self._outbox.packer.able = read_hello(hello, self._session)
         if not self._early:
             self._outbox.resume(received)
         elif received:
             raise ProtocolError(f"The other end says that it has {received} cells before there were any.")
-        unpacks = hello.get("unpacks")
-        self._outbox.packer.able = isinstance(unpacks, list) and NAME in unpacks
         self._greeted, self._early = True, False
         self.flush()
 
@@ -420,27 +409,6 @@ class Wire:
         self._greeted = self._early = False
         if connection is not None:
             connection.close()
-
-
-def why_refused(hello: dict[str, Any], session: str) -> str:
-    """
-    Return why a connection that begins like this is none of ours; nothing if it is.
-
-    >>> why_refused({"version": VERSION, "session": "s"}, "s")
-    ''
-    """
-    if "refused" in hello:
-        return f"the other end refused us: {_short(hello['refused'])}"
-    if hello.get("version") != VERSION:
-        return f"the other end speaks protocol {_short(hello.get('version'))} and this one speaks {VERSION}"
-    if hello.get("session") != session:
-        return "this node belongs to another client"
-    return ""
-
-
-def _short(said: object) -> str:
-    """Repeat what the other end said, which may be anything of any length."""
-    return str(said)[:300] if isinstance(said, (str, int)) else type(said).__name__
 
 
 def _view(fd: int, size: int) -> memoryview:

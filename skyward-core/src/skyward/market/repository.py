@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any, TypeVar
 
+from skyward.blocking import in_thread
 from skyward.engine.instances.provider_handle import ProviderHandle
-from skyward.engine.pool.event_loop import in_thread
 from skyward.engine.source.environment import cache_directory
 from skyward.errors import AllProvidersFailedError, ConfigError, SkywardError
 from skyward.market.handles import given_handles, installed_handles

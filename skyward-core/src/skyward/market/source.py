@@ -12,9 +12,9 @@ from typing import Any
 
 import attrs
 
+from skyward.blocking import in_thread
 from skyward.engine.instances.choosing import OFFERS_TIMEOUT
 from skyward.engine.instances.provider_handle import ProviderHandle
-from skyward.engine.pool.event_loop import in_thread
 from skyward.errors import PluginError, SkywardError
 from skyward.market.store import Source
 from skyward.model.fields.stated import stated

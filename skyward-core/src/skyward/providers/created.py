@@ -132,15 +132,16 @@ class Inventory(Generic[Row]):
         for name in ids:
             self.created.pop(name, None)
 
-    def rate(self, name: str) -> float | None:
+    def rate(self, name: str, otherwise: float | None = None) -> float | None:
         """
-        Return the price that a created machine was recorded with; None for one that another process created.
+        Return the price that a created machine was recorded with.
 
         Args:
             name: Its id.
+            otherwise: The price of one that another process created, or that was recorded without.
         """
         known = self.created.get(name)
-        return None if known is None else known.rate
+        return otherwise if known is None or known.rate is None else known.rate
 
     def unlisted(self, name: str) -> bool:
         """

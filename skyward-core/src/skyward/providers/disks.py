@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Generic
 
-from attrs import frozen
+from attrs import field, frozen
 
 from skyward.errors import ProvisionError
 from skyward.model.spec.volumes import Disk
-from skyward.plan.offers.cloud_disk import SomeDisk, check_disk, check_together, disk_folder
+from skyward.plan.offers.cloud_disk import SomeDisk, check_disk, check_together, disk_folder, disks_of
 
 __all__ = ["Disks", "until_free"]
 
@@ -65,7 +65,7 @@ class Disks(Generic[SomeDisk]):
         provider: The provider's name, for errors.
         title: The company's own name, such as `"DigitalOcean"`.
         find: Looks for a disk by the id or name that the user wrote.
-        wanted: The disks that the user wrote, as `disks_of(spec.volumes)` returns them.
+        wanted: What the user wrote as `volumes=`, of which only disks count.
 
     >>> from skyward.plan.offers.cloud_disk import CloudDisk
     >>> async def find(name):
@@ -77,7 +77,7 @@ class Disks(Generic[SomeDisk]):
     provider: str
     title: str
     find: Callable[[str], Awaitable[SomeDisk]]
-    wanted: tuple[Disk, ...]
+    wanted: tuple[Disk, ...] = field(converter=disks_of)
 
     async def mounts(self) -> tuple[tuple[SomeDisk, str], ...]:
         """

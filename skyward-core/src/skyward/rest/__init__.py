@@ -12,6 +12,7 @@ from skyward.rest.checked_answer import (
     field,
     flag,
     listed,
+    moment,
     number,
     objects,
     optional,
@@ -22,12 +23,14 @@ from skyward.rest.checked_answer import (
 )
 from skyward.rest.error_row import ErrorRow, meaning_by
 from skyward.rest.joined import Joined
+from skyward.rest.paging import by_cursor, by_link
 from skyward.rest.rate_limit import Limit
 from skyward.rest.reply import Meaning, Reply, hidden, is_lost, reply_of, shortened
 from skyward.rest.service import Service
 from skyward.rest.shared import Shared
 from skyward.rest.terminate import end_for_good
 from skyward.rest.token_login import Token, TokenLogin
+from skyward.rest.unless import unless
 
 __all__ = [
     "Api",
@@ -42,6 +45,8 @@ __all__ = [
     "Shared",
     "Token",
     "TokenLogin",
+    "by_cursor",
+    "by_link",
     "end_for_good",
     "field",
     "flag",
@@ -49,6 +54,7 @@ __all__ = [
     "is_lost",
     "listed",
     "meaning_by",
+    "moment",
     "number",
     "objects",
     "optional",
@@ -56,6 +62,7 @@ __all__ = [
     "reply_of",
     "shortened",
     "text",
+    "unless",
     "whole",
     "word",
 ]

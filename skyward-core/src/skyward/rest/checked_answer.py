@@ -9,9 +9,23 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from typing import Any, TypeVar
 
-__all__ = ["Misread", "field", "flag", "listed", "number", "objects", "optional", "readable", "text", "whole", "word"]
+__all__ = [
+    "Misread",
+    "field",
+    "flag",
+    "listed",
+    "moment",
+    "number",
+    "objects",
+    "optional",
+    "readable",
+    "text",
+    "whole",
+    "word",
+]
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -136,6 +150,30 @@ def flag(row: object, name: str) -> bool:
     if not isinstance(value, bool):
         raise _wrong(name, "true or false", value)
     return value
+
+
+def moment(row: object, name: str) -> float:
+    """
+    Return a field that holds a time as ISO 8601 writes it, in seconds since 1970.
+
+    Args:
+        row: The object.
+        name: As for `field`.
+
+    Raises:
+        Misread: If it holds anything else, or a time without a zone, which may be any.
+
+    >>> moment({"created_at": "1970-01-01T00:01:00Z"}, "created_at")
+    60.0
+    """
+    written = text(row, name)
+    try:
+        found = datetime.fromisoformat(written)
+    except ValueError:
+        raise _wrong(name, "a time", written) from None
+    if found.tzinfo is None:
+        raise _wrong(name, "a time with its zone", written)
+    return found.timestamp()
 
 
 def listed(row: object, name: str) -> list[Any]:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attrs import frozen
 
+from skyward.blocking import in_thread
 from skyward.engine.calls.answer import Answer
 from skyward.engine.calls.call_failures import ending, failure
 from skyward.engine.calls.waiters import Future
 from skyward.engine.instances.detached_records import KeptAnswer, forget_detached
-from skyward.engine.pool.event_loop import in_thread
 from skyward.errors import PoolClosedError, ProtocolError
 from skyward.link.descriptors import handed_out
 from skyward.link.frames import Frame, Kind, encode

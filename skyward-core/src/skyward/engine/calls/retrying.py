@@ -8,9 +8,10 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from skyward.blocking import in_thread
 from skyward.engine.calls.answer import Answer
 from skyward.engine.calls.call import Call
-from skyward.engine.pool.event_loop import EngineLoop, in_thread
+from skyward.engine.pool.event_loop import EngineLoop
 from skyward.errors import UsageError
 from skyward.model.spec.retry_setting import Retry
 from skyward.plan.pool.retry_policy import Decision, Failure, decide

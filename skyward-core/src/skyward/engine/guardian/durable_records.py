@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from skyward.blocking import in_thread
 from skyward.engine.instances.provider_handle import ProviderHandle
-from skyward.engine.pool.event_loop import in_thread
 from skyward.model.instances.cluster import Cluster
 from skyward.model.instances.machine import LaunchRequest
 from skyward.plan.instances.guardian_duty import needed

@@ -10,11 +10,11 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
+from skyward.blocking import in_thread
 from skyward.engine.events.reporting import Reporting
 from skyward.engine.guardian.guardian_link import GuardianLink
 from skyward.engine.guardian.guardian_messages import charge, packed
 from skyward.engine.instances.provider_handle import ProviderHandle
-from skyward.engine.pool.event_loop import in_thread
 from skyward.errors import PluginError, ProvisionError
 from skyward.model.instances.cluster import Cluster
 from skyward.plan.instances.guardian_duty import (

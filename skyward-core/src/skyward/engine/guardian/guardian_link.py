@@ -11,8 +11,8 @@ import sys
 import threading
 from collections import deque
 
+from skyward.blocking import in_thread
 from skyward.engine.guardian.guardian_messages import frame, packed
-from skyward.engine.pool.event_loop import in_thread
 from skyward.errors import PluginError
 from skyward.plan.instances.guardian_duty import Message
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
+from skyward.blocking import in_thread
 from skyward.engine.calls.batches import all_of
 from skyward.engine.instances.adopted import Adopted
 from skyward.engine.instances.blueprint import Blueprint, draw
@@ -19,7 +20,6 @@ from skyward.engine.instances.lingering_records import LeftMachine, LeftPool, li
 from skyward.engine.instances.lingering_release import release_overdue
 from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.engine.instances.rented import Rented
-from skyward.engine.pool.event_loop import in_thread
 from skyward.errors import SkywardError
 from skyward.model.instances.cluster import Cluster
 from skyward.model.instances.key_pair import KeyPair

@@ -6,8 +6,8 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+from skyward.blocking import in_thread
 from skyward.engine.instances.provider_handle import ProviderHandle
-from skyward.engine.pool.event_loop import in_thread
 from skyward.errors import SkywardError
 from skyward.model.spec.options import Options
 from skyward.model.spec.spec import Spec

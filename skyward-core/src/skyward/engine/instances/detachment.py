@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
+from skyward.blocking import in_thread
 from skyward.engine.calls.call import new_id
 from skyward.engine.instances.detached_records import (
     DETACHED,
@@ -24,7 +25,6 @@ from skyward.engine.instances.lingering_key import made_of
 from skyward.engine.instances.lingering_records import LeftMachine
 from skyward.engine.instances.provider_recipe import ProviderRecipe
 from skyward.engine.nodes.host import LeavableHost
-from skyward.engine.pool.event_loop import in_thread
 from skyward.engine.source.bundle import runtime_bundle
 from skyward.errors import ConfigError, ProvisionError
 from skyward.link.wire import Wire

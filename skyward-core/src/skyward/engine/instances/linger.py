@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
+from skyward.blocking import in_thread
 from skyward.engine.calls.batches import all_of
 from skyward.engine.instances.lingering_key import key_of, made_of, source_of
 from skyward.engine.instances.lingering_records import LeftMachine, LeftPool, forget, write
 from skyward.engine.nodes.host import LingeringHost
-from skyward.engine.pool.event_loop import in_thread
 from skyward.errors import ConfigError, PluginError, SkywardError
 from skyward.model.instances.machine import SSHAddress
 from skyward.plan.instances.instance_events import Lingers

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
+from skyward.blocking import in_thread
 from skyward.engine.instances.lingering_records import LeftPool, forget, read
 from skyward.engine.instances.regions import PROVIDER_TIMEOUT
-from skyward.engine.pool.event_loop import in_thread
 from skyward.errors import SkywardError
 from skyward.model.instances.cluster import Cluster
 from skyward.model.instances.key_pair import KeyPair

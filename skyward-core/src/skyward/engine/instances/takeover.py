@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
+from skyward.blocking import in_thread
 from skyward.engine.calls.batches import all_of
 from skyward.engine.calls.call import number_after
 from skyward.engine.instances.adopted import Adopted
@@ -16,7 +17,6 @@ from skyward.engine.instances.detached_records import DETACHED, DetachedNode, In
 from skyward.engine.instances.kept_answers import kept_answers
 from skyward.engine.instances.rented import Resumed
 from skyward.engine.nodes.lingering_host import Claim, claim
-from skyward.engine.pool.event_loop import in_thread
 from skyward.engine.source.bundle import runtime_bundle
 from skyward.errors import ConfigError, NodeLostError
 from skyward.link.frames import Frame

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
+from skyward.blocking import in_thread
 from skyward.engine.nodes.buffer_supply import StoredBuffers
 from skyward.engine.nodes.membership import address
 from skyward.engine.nodes.pool_certificate import PoolCertificate, make_certificate
-from skyward.engine.pool.event_loop import EngineLoop, in_thread
+from skyward.engine.pool.event_loop import EngineLoop
 from skyward.errors import ProvisionError
 from skyward.link.absent import Absent
 from skyward.link.frames import Frame, Kind, decode_json

@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from skyward.blocking import in_thread
 from skyward.engine.nodes.host import Prepared
 from skyward.engine.nodes.local_machine import missing_packages, shell_variables
-from skyward.engine.pool.event_loop import in_thread
 from skyward.engine.source.environment import image_steps, prepare, runtime_directory
 from skyward.model.events import event as events
 from skyward.model.spec.image import Image

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from skyward import private
+from skyward.blocking import in_thread
 from skyward.engine.nodes.host import OnClosed, OnFrame, Prepared
 from skyward.engine.nodes.waiting_agents import start_agent, waiting_agents
-from skyward.engine.pool.event_loop import EngineLoop, in_thread
+from skyward.engine.pool.event_loop import EngineLoop
 from skyward.errors import ConfigError, ProvisionError
 from skyward.link.channel import Channel, Link
 from skyward.link.joining import READ, Stream

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from attrs import evolve
 
+from skyward.blocking import in_thread
 from skyward.engine.instances.blueprint import ssh_port
+from skyward.engine.nodes.agent_questions import AgentQuestions
 from skyward.engine.nodes.inflow import Inflow
 from skyward.engine.nodes.node_facts import network_of
 from skyward.engine.nodes.node_link import NodeLink
 from skyward.engine.nodes.node_listener import NodeListener
-from skyward.engine.pool.event_loop import EngineLoop, in_thread
+from skyward.engine.pool.event_loop import EngineLoop
 from skyward.errors import PluginError, ProtocolError, ProvisionError, SkywardError
 from skyward.link.channel import SENSELESS, Link
 from skyward.link.emitted import decode_event
@@ -75,8 +77,7 @@ class NodeShell:
         self._stopped: asyncio.Future[None] = engine.loop.create_future()
         self._refreshed: asyncio.Future[None] | None = None
         self._refusal: bytes | None = None
-        self._questions: dict[int, asyncio.Future[dict[str, Any]]] = {}
-        self._asked = 0
+        self._questions = AgentQuestions(self.where, index)
         self._life = Life()
         self._inflow = Inflow(self._take_output, self._give_leave, lambda: self.listener.behind(self))
         self._unasked: set[int] = set()
@@ -233,20 +234,7 @@ class NodeShell:
         Raises:
             ProvisionError: If the node is lost first.
         """
-        if self.link is None or self._stopped.done():
-            raise self._silent()
-        self._asked += 1
-        number = self._asked
-        answer: asyncio.Future[dict[str, Any]] = self._engine.loop.create_future()
-        self._questions[number] = answer
-        try:
-            self.link.ask({"number": number, **question})
-            return await answer
-        finally:
-            del self._questions[number]
-
-    def _silent(self) -> ProvisionError:
-        return ProvisionError(f"{self.where} was lost before it answered.", node=self.index)
+        return await self._questions.ask(None if self._stopped.done() else self.link, question)
 
     async def end(self, patience: float) -> None:
         """
@@ -367,7 +355,7 @@ class NodeShell:
             case Kind.STORE:
                 self.listener.store_asked(self, frame.body)
             case Kind.ANSWER:
-                self._answered(decode_json(frame.body))
+                self._questions.answered(decode_json(frame.body))
             case _:
                 close_all(fds)
                 raise ProtocolError(f"A node sent a {Kind(frame.kind).name} frame, which only clients send.")
@@ -383,11 +371,6 @@ class NodeShell:
         self.ahead = ahead(self._greeted_at, welcome.get("now"), time.time())
         if self.link is not None:
             self.link.buffers.keeps(welcome.get("keeps"))
-
-    def _answered(self, answer: dict[str, Any]) -> None:
-        waiting = self._questions.get(int(answer["number"]))
-        if waiting is not None and not waiting.done():
-            waiting.set_result(answer)
 
     def _failed(self, facts: dict[str, Any]) -> None:
         output = "".join(f"\n  | {line}" for line in facts.get("output", ())[-10:])
@@ -411,8 +394,7 @@ class NodeShell:
         else:
             self._lost(f"{why} {self._host.last_words()}".strip())
         self._settle(self._refreshed, None)
-        for waiting in self._questions.values():
-            self._settle(waiting, self._silent())
+        self._questions.close()
 
     def _lost(self, why: str) -> None:
         # A node that refused to start is not lost: `ready` raises why.

@@ -10,8 +10,8 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from skyward.blocking import in_thread
 from skyward.engine.instances.recipe import Recipe
-from skyward.engine.pool.event_loop import in_thread
 from skyward.engine.source.bundle import runtime_bundle
 from skyward.engine.source.environment import find_uv
 from skyward.errors import ProvisionError

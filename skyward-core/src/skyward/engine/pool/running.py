@@ -8,6 +8,7 @@ from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+from skyward.blocking import in_thread
 from skyward.engine.calls.batches import post_in_parts
 from skyward.engine.calls.broadcast_calls import broadcast
 from skyward.engine.calls.call import Call
@@ -30,7 +31,7 @@ from skyward.engine.nodes.member import Member
 from skyward.engine.nodes.membership import Membership
 from skyward.engine.nodes.node_shell import NodeShell
 from skyward.engine.nodes.silence import SilenceWatch
-from skyward.engine.pool.event_loop import engine_loop, in_thread
+from skyward.engine.pool.event_loop import engine_loop
 from skyward.engine.pool.kept_files import KeptFiles
 from skyward.engine.pool.node_reports import NodeReports
 from skyward.engine.pool.snapshot import snapshot

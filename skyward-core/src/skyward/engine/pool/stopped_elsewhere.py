@@ -16,8 +16,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from skyward import private
+from skyward.blocking import in_thread
 from skyward.engine.guardian.journal import STATE_HINT, journal_path
-from skyward.engine.pool.event_loop import in_thread
 from skyward.errors import PoolEndedError
 from skyward.model.instances.machine import Instance
 

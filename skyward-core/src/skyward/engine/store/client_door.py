@@ -11,8 +11,8 @@ import tempfile
 from collections.abc import Awaitable, Callable
 
 from skyward import private
+from skyward.blocking import in_thread
 from skyward.engine.nodes.forwarding import OPENING
-from skyward.engine.pool.event_loop import in_thread
 from skyward.errors import ProvisionError, SkywardError
 from skyward.link.joining import READ, Stream, join, reset, reset_cancelled
 

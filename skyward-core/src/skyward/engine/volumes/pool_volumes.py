@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skyward import errors
-from skyward.engine.pool.event_loop import in_thread
+from skyward.blocking import in_thread
 from skyward.engine.volumes.key_renewal import RENEW_BEFORE, KeyRenewal
 from skyward.engine.volumes.linked_folder import LinkedFolder
 from skyward.engine.volumes.storage_keys import keys_of

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from skyward.errors import ConfigError
 from skyward.model.fields.setting import whole
 
-__all__ = ["PortLike", "PortsLike", "port", "ports"]
+__all__ = ["PortLike", "PortsLike", "port", "ports", "ssh_port"]
 
 PortLike: TypeAlias = int | str | tuple[int, int]
 PortsLike: TypeAlias = PortLike | Iterable[PortLike]
@@ -39,6 +39,22 @@ def port(value: object, parameter: str, *, least: int = 1) -> int:
     if number > _LAST:
         raise ConfigError(f"{parameter} must be a number from {least} to {_LAST}, not {value!r}.")
     return number
+
+
+def ssh_port(value: int) -> int:
+    """
+    Return the port of an SSH server that a provider's `ssh_port` names, checked.
+
+    Args:
+        value: What was written.
+
+    Raises:
+        ConfigError: If there is no such port.
+
+    >>> ssh_port(2222)
+    2222
+    """
+    return port(value, "ssh_port")
 
 
 def ports(value: PortsLike) -> tuple[tuple[int, int], ...]:

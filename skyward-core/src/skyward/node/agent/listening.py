@@ -14,7 +14,8 @@ from skyward.errors import ProtocolError
 from skyward.link.cells import CellParser, CellType, cell
 from skyward.link.channel import Batch
 from skyward.link.frames import Frame, decode_json
-from skyward.link.wire import Wire, why_refused
+from skyward.link.hello import why_refused
+from skyward.link.wire import Wire
 from skyward.plan.bootstrap.node_scripts import call_path
 
 ROOM = 256 << 10

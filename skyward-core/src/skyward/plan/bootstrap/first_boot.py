@@ -20,7 +20,10 @@ from skyward.shell_files import shell_file
 if TYPE_CHECKING:
     from skyward.model.instances.key_pair import KeyPair
 
-__all__ = ["HostKey", "boot_deadline", "cloud_config", "host_key"]
+__all__ = ["HostKey", "boot_deadline", "cloud_config", "first_contact", "host_key"]
+
+LEAST_DEADLINE = 120.0
+"""Seconds that a machine waits at least for a client to make a node of it; `ttl` may be shorter than a boot."""
 
 _KIND = b"ssh-ed25519"
 
@@ -63,6 +66,19 @@ def host_key(pool_key: KeyPair, label: str) -> HostKey:
     public = Ed25519PrivateKey.from_private_bytes(seed).public_key().public_bytes(*raw)
     blob = base64.b64encode(_string(_KIND) + _string(public)).decode()
     return HostKey(f"{_KIND.decode()} {blob}", _private(seed, public))
+
+
+def first_contact(ttl: float | None) -> float:
+    """
+    Return after how many seconds a machine ends that no client made a node of; 0 for never.
+
+    Args:
+        ttl: Seconds without a client that the pool allows; 0 or None for any number.
+
+    >>> first_contact(600.0), first_contact(5.0), first_contact(None)
+    (600.0, 120.0, 0.0)
+    """
+    return max(ttl, LEAST_DEADLINE) if ttl else 0.0
 
 
 def boot_deadline(user: str, seconds: float, end: str) -> str:

@@ -53,6 +53,7 @@ class CloudDisk:
         place: Where it is, in the words of the cloud: the only place where machines can have it.
         holders: Ids of the machines that it is attached to.
         shared: Whether several machines may have it at a time.
+        most: How many, where it is shared; None for any number.
     """
 
     id: str
@@ -60,6 +61,7 @@ class CloudDisk:
     place: str
     holders: tuple[str, ...] = ()
     shared: bool = False
+    most: int | None = None
 
     @property
     def title(self) -> str:
@@ -228,7 +230,7 @@ def check_disk(
         holders: Ids of the machines that have it.
 
     Raises:
-        ConfigError: If it is elsewhere; or for one machine, and another one has it, or there may be several nodes.
+        ConfigError: If it is elsewhere; for fewer machines than nodes; or for one machine, and another one has it.
 
     >>> check_disk(CloudDisk(id="v1", name="data", place="FIN-01"), "Verda", places=["FIN-01"])
     """
@@ -239,6 +241,11 @@ def check_disk(
             hint=f"Ask for {disk.place}, or leave the place out: machines are rented where the disk is.",
         )
     if disk.shared:
+        if disk.most is not None and nodes > disk.most:
+            raise ConfigError(
+                f"{title} is for {disk.most} machines at a time, and the pool may have {nodes} nodes.",
+                hint=f"Write nodes={disk.most}, or use a bucket: sky.Volume.",
+            )
         return
     if nodes > 1:
         raise ConfigError(

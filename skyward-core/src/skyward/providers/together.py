@@ -1,4 +1,4 @@
-"""Calls that are made side by side, of which none is left under way when one fails."""
+"""Calls of a cloud that are made side by side, of which none is left under way when one fails."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ async def together(*calls: Awaitable[Any]) -> list[Any]:
 
     Raises:
         SkywardError: The first that one of them raised, once all have ended.
+
+    >>> async def call(number):
+    ...     return number
+    >>> asyncio.run(together(call(1), call(2)))
+    [1, 2]
     """
     answers = await asyncio.gather(*calls, return_exceptions=True)
     for answer in answers:
