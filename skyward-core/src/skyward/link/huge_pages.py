@@ -13,11 +13,12 @@ looked at after each step, and a slow one is the last.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import mmap
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import NamedTuple
 
 HUGE = 2 << 20
 """Bytes of a huge page, on the processors that Skyward's nodes have; elsewhere the kernel refuses."""
@@ -30,16 +31,30 @@ _SLOWEST_S = 0.5e-9
 _COLLAPSE = 25
 _PRIVATE_ANONYMOUS = 0x22
 _SHARED_FIXED = 0x11
-_FAILED = ctypes.c_void_p(-1).value
 
-_libc = ctypes.CDLL(None, use_errno=True)
-_mmap = _libc.mmap
-_mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
-_mmap.restype = ctypes.c_void_p
-_munmap = _libc.munmap
-_munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
-_madvise = _libc.madvise
-_madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+
+class _Kernel(NamedTuple):
+    """Calls of the C library, during which other threads run."""
+
+    mmap: Callable[..., int | None]
+    munmap: Callable[..., int]
+    madvise: Callable[..., int]
+    error: Callable[[], int]
+    failed: int | None
+
+
+@cache
+def _kernel() -> _Kernel:
+    # Late: ctypes is not loaded where nothing large is sent.
+    import ctypes
+    from ctypes import c_int, c_long, c_size_t, c_void_p
+
+    library = ctypes.CDLL(None, use_errno=True)
+    library.mmap.argtypes = (c_void_p, c_size_t, c_int, c_int, c_int, c_long)
+    library.mmap.restype = c_void_p
+    library.munmap.argtypes = (c_void_p, c_size_t)
+    library.madvise.argtypes = (c_void_p, c_size_t, c_int)
+    return _Kernel(library.mmap, library.munmap, library.madvise, ctypes.get_errno, c_void_p(-1).value)
 
 
 @contextlib.contextmanager
@@ -61,13 +76,14 @@ def mapped_for_huge_pages(fd: int, start: int, end: int) -> Iterator[int]:
         address = -(-reserved // HUGE) * HUGE
         yield _mapped(address, size, mmap.PROT_READ | mmap.PROT_WRITE, _SHARED_FIXED, fd, start)
     finally:
-        _munmap(reserved, size + HUGE)
+        _kernel().munmap(reserved, size + HUGE)
 
 
 def _mapped(address: int | None, size: int, protection: int, flags: int, fd: int, start: int) -> int:
-    found: int | None = _mmap(address, size, protection, flags, fd, start)
-    if found is None or found == _FAILED:
-        raise OSError(ctypes.get_errno(), "mmap(2) is refused")
+    kernel = _kernel()
+    found = kernel.mmap(address, size, protection, flags, fd, start)
+    if found is None or found == kernel.failed:
+        raise OSError(kernel.error(), "mmap(2) is refused")
     return found
 
 
@@ -86,9 +102,10 @@ def make_huge(fd: int, start: int, end: int, address: int) -> bool:
     """
     for place in range(start, end, HUGE):
         os.pwrite(fd, b"\0", place)
+    advise = _kernel().madvise
     for place in range(start, end, _STEP):
         size = min(_STEP, end - place)
         began = time.thread_time()
-        if _madvise(address + place - start, size, _COLLAPSE) or time.thread_time() - began > size * _SLOWEST_S:
+        if advise(address + place - start, size, _COLLAPSE) or time.thread_time() - began > size * _SLOWEST_S:
             return False
     return True
