@@ -182,7 +182,7 @@ def _from_both_ends(fd: int, part: memoryview, start: int, end: int) -> None:
 
 @contextlib.contextmanager
 def _second_thread(target: Callable[[], None], unwritten: Unwritten) -> Iterator[None]:
-    """Have a second thread do its share, and wait for it; one that is not needed any more has nothing to take."""
+    """Run a second thread beside the block, and wait for it; where the block fails it has nothing more to take."""
     other = threading.Thread(target=target, name="skyward-first-write", daemon=True)
     # None at the end of the interpreter.
     with contextlib.suppress(RuntimeError):

@@ -89,7 +89,7 @@ def _mapped(address: int | None, size: int, protection: int, flags: int, fd: int
 
 def make_huge(fd: int, start: int, end: int, address: int) -> bool:
     """
-    Put huge pages of zeros under an unwritten range of a file.
+    Create huge pages of zeros under an unwritten range of a file.
 
     Args:
         fd: The file.
