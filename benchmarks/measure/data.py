@@ -28,12 +28,18 @@ ENOUGH_S = 15.0
 ARRAYS, ARRAY_BYTES = 3_000, 60 << 10
 SHARE = 0.1
 """Share of a machine's memory that may be kept."""
-WAYS = {
-    "calls": "one call after the other",
-    "futures": "futures",
-    "closure": "a map of a closure over it",
-    "ref": "`pool.put`",
+IN_TURN, IN_FLIGHT = "one call after the other", "calls in flight"
+BY_HAND = {
+    IN_TURN: {"calls": "`>>`"},
+    IN_FLIGHT: {"futures": "futures", "closure": "a map of a closure over it"},
 }
+PUT = {IN_TURN: "put calls", IN_FLIGHT: "put futures"}
+GIVEN = {IN_TURN: "given calls", IN_FLIGHT: "given futures"}
+"""Ray's calls without `ray.put`: it copies the array for each."""
+GIVEN_CALLS = 10
+"""Of those, as many as its memory takes; the time of a hundred is taken from them."""
+WAYS = (*(way for ways in BY_HAND.values() for way in ways), *PUT.values())
+RAYS = (*PUT.values(), *GIVEN.values())
 
 
 def at(array: Any, i: int) -> int:
@@ -72,39 +78,40 @@ def hundred(way: str, mib: int) -> dict[str, float]:
     array, remote = some_array(mib), sky.function(at)
     with pool_of(sky.Local(), concurrency=SLOTS) as pool:
         [f.result() for f in [remote(array[:1], 0) > pool for _ in range(2 * SLOTS)]]
+        began = time.perf_counter()
         if way == "calls":
-            took = in_time(lambda i=i: remote(array, i) >> pool for i in range(CALLS))
-        elif way == "futures":
-            began, futures = time.perf_counter(), []
+            return {"seconds": in_time(lambda i=i: remote(array, i) >> pool for i in range(CALLS))}
+        if way == "futures":
+            futures: list[Any] = []
             sending = in_time(lambda i=i: futures.append(remote(array, i) > pool) for i in range(CALLS))
             [future.result() for future in futures]
-            took = max(sending, (time.perf_counter() - began) * CALLS / len(futures))
-        elif way == "closure":
-            began = time.perf_counter()
+            return {"seconds": max(sending, (time.perf_counter() - began) * CALLS / len(futures))}
+        if way == "closure":
             assert len(pool.map(lambda i: at(array, i), range(CALLS))) == CALLS
-            took = time.perf_counter() - began
-        elif hasattr(pool, "put"):
-            began = time.perf_counter()
-            ref = pool.put(array)
-            [f.result() for f in [remote(ref, i) > pool for i in range(CALLS)]]
-            took = time.perf_counter() - began
         else:
-            return {}
-    return {"seconds": took}
+            ref = pool.put(array)
+            if way == "put calls":
+                [remote(ref, i) >> pool for i in range(CALLS)]
+            else:
+                [f.result() for f in [remote(ref, i) > pool for i in range(CALLS)]]
+        return {"seconds": time.perf_counter() - began}
 
 
-def hundred_ray(mib: int) -> dict[str, float]:
+def hundred_ray(way: str, mib: int) -> dict[str, float]:
     """
-    Do so with Ray's own way: put once, and referred to.
+    Do so with Ray: put once, and referred to, or given to each call.
     """
     array = some_array(mib)
     with open_ray(1, SLOTS, False) as face:
         ray, remote = face.ray, face.prepare(at)  # type: ignore[attr-defined]
         ray.get([remote.remote(array[:1], 0) for _ in range(2 * SLOTS)])
         began = time.perf_counter()
-        ref = ray.put(array)
-        ray.get([remote.remote(ref, i) for i in range(CALLS)])
-        return {"seconds": time.perf_counter() - began}
+        given, count = (ray.put(array), CALLS) if way.startswith("put ") else (array, GIVEN_CALLS)
+        if way.endswith(" calls"):
+            [ray.get(remote.remote(given, i)) for i in range(count)]
+        else:
+            ray.get([remote.remote(given, i) for i in range(count)])
+        return {"seconds": (time.perf_counter() - began) * CALLS / count}
 
 
 def many(system: str) -> dict[str, float]:
@@ -170,21 +177,50 @@ def jobs(quick: bool) -> dict[str, Job]:
     mib = "96" if quick else "256"
     listed = {f"data hundred {way}": module("measure.data", "hundred", "Skyward", way, mib) for way in WAYS}
     listed["data limit"] = limit("memfd.py")
-    listed["data hundred Ray"] = module("measure.data", "hundred", "Ray", "put", mib, needs="Ray")
+    for way in RAYS:
+        listed[f"data hundred Ray {way}"] = module("measure.data", "hundred", "Ray", way, mib, needs="Ray")
     listed["data many"] = module("measure.data", "many", "Skyward")
     listed["data many Ray"] = module("measure.data", "many", "Ray", needs="Ray")
     listed["data kept"] = module("measure.data", "kept", mib)
     return listed
 
 
+def hundred_rows(results: Results, how: str, array: str, copy: Number) -> list[Row]:
+    """
+    Judge a hundred calls with one array that are made in one way, beside Ray's that are made in the same.
+    """
+
+    def of(name: str) -> Number:
+        return number(results, f"data hundred {name}", "seconds")
+
+    by_hand = worst_of({meaning: of(way) for way, meaning in BY_HAND[how].items()}, max)
+    ref, put, given = of(PUT[how]), of(f"Ray {PUT[how]}"), of(f"Ray {GIVEN[how]}")
+    return [
+        Row(
+            what=f"the same array of {array} in {CALLS} calls, given to each, {how} (limit: one copy of it; Ray: "
+            f"`ray.put` and calls; without it: {seconds(given)})",
+            limit=seconds(copy),
+            ours=seconds(by_hand),
+            ray=seconds(put),
+            criteria=(Criterion("Ray", by_hand.over(put), at_most=0.5),),
+            bounded_by="one copy into shared memory; 0.3 ms a call in which the kernel says that nothing was written "
+            "since",
+        ),
+        Row(
+            what=f"the same with `pool.put`, {how}",
+            limit=seconds(copy),
+            ours=seconds(ref),
+            ray=seconds(put),
+            criteria=(Criterion("Ray", ref.over(put), at_most=0.5),),
+            bounded_by="one copy into shared memory",
+        ),
+    ]
+
+
 def rows(results: Results) -> list[Row]:
     """
     Judge what is used many times, and what is kept.
     """
-    by_way = {meaning: number(results, f"data hundred {way}", "seconds") for way, meaning in WAYS.items()}
-    ref = by_way.pop(WAYS["ref"])
-    by_hand = worst_of(by_way, max)
-    ray = number(results, "data hundred Ray", "seconds")
     both = number(results, "data limit", "there_and_back_s")
     copy = Number(both.value / 2 if both.value else None, note=both.note)
     many = {
@@ -197,24 +233,7 @@ def rows(results: Results) -> list[Row]:
     array = f"{number(results, 'data kept', 'mib').value or 0:.0f} MiB"
     share = SHARE * memory_mib()
     return [
-        Row(
-            what=f"the same array of {array} in {CALLS} calls, given to each (limit: one copy of it; Ray: `ray.put` "
-            "and calls in flight)",
-            limit=seconds(copy),
-            ours=seconds(by_hand),
-            ray=seconds(ray),
-            criteria=(Criterion("Ray", by_hand.over(ray), at_most=0.5),),
-            bounded_by="one copy into shared memory, which alone takes two fifths of Ray's time; 0.3 ms a call in "
-            "which the kernel says that nothing was written since",
-        ),
-        Row(
-            what="the same with `pool.put`",
-            limit=seconds(copy),
-            ours=seconds(ref),
-            ray=seconds(ray),
-            criteria=(Criterion("Ray", ref.over(ray), at_most=0.5),),
-            bounded_by="one copy into shared memory",
-        ),
+        *(row for how in (IN_TURN, IN_FLIGHT) for row in hundred_rows(results, how, array, copy)),
         *(
             Row(
                 what=f"{ARRAYS:,} arrays of 60 KiB in one argument, {which}",
@@ -248,7 +267,7 @@ if __name__ == "__main__":
     what, *words = sys.argv[1:]
     if what == "hundred":
         system, way, size = words
-        answer(hundred(way, int(size)) if system == "Skyward" else hundred_ray(int(size)))
+        answer((hundred if system == "Skyward" else hundred_ray)(way, int(size)))
     elif what == "many":
         answer(many(words[0]))
     else:

@@ -26,6 +26,12 @@ def fd() -> Iterator[int]:
     os.close(fd)
 
 
+@pytest.fixture(autouse=True)
+def _small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the kernel has no huge pages; `test_huge_pages.py` has those."""
+    monkeypatch.setattr(first_write, "make_huge", lambda *_: False)
+
+
 @given(st.integers(1, 1 << 12), st.lists(st.booleans()))
 def test_a_range_is_shared_out_whole_and_once(pages: int, turns: list[bool]) -> None:
     """Whichever of the two is faster."""

@@ -88,9 +88,9 @@ class ScriptedPool(Running):
         self.observer = Attempts()
         self.told: list[tuple[str, int | None, int]] = []
         self.reporting = _Silent(self.told)  # type: ignore[assignment]
-        self._membership = Membership("job")
+        self.membership = Membership("job")
         self.dispatch = Dispatch(
-            self.engine, pool=self.name, buffer=0, observer=self.observer, membership=self._membership.of
+            self.engine, pool=self.name, buffer=0, observer=self.observer, membership=self.membership.of
         )
         self.cancel_soon = Cancelling(self.engine, self.dispatch.cancel).put
         self.caught_up = self.reporting.caught_up
@@ -144,7 +144,7 @@ class ScriptedPool(Running):
         node.on_closed = lambda error: self._left(index, slots, str(error))
         self.scripted[index] = node
         self._ready(index, {**self._state.nodes, index: NodeState(NodeStatus.READY)})
-        self._membership.join(index, InstanceInfo(node=index))
+        self.membership.join(index, InstanceInfo(node=index))
         self.dispatch.add(member)
 
     def _ready(self, index: int, nodes: dict[int, NodeState]) -> None:
@@ -154,7 +154,7 @@ class ScriptedPool(Running):
     def _left(self, index: int, slots: Sequence[int], why: str) -> None:
         """Have another node in the place of a lost one, a minute later."""
         self._ready(index, {number: state for number, state in self._state.nodes.items() if number != index})
-        self._membership.drop(index)
+        self.membership.drop(index)
         self.dispatch.remove(index, why)
         self.engine.loop.call_later(60.0, self._add, index, slots)
 

@@ -36,6 +36,10 @@ _PATIENCE = 0.0002
 _RECENT = 16
 """How many cells measure the line: the quickest of them, as any of the others may have waited for a processor."""
 
+_SHRINK, _GROW = 4, 8
+"""Which part of what is acknowledged the window loses where cells wait, and gains where few do. With a half and all of
+it, it swung between too little and four times too much, and small frames waited twice to three times as long."""
+
 
 Receipt = Callable[[], None]
 
@@ -358,7 +362,10 @@ class Outbox:
     def _adapt(self, took: float, size: int) -> None:
         self._quickest = min(self._quickest, took)
         self._recent.append(took)
-        if min(self._recent) <= 1.5 * self._quickest + _PATIENCE:
+        if min(self._recent) > 1.5 * self._quickest + _PATIENCE:
+            self._window = max(LEAST_WINDOW, self._window - size // _SHRINK)
+        elif took <= 1.25 * self._quickest + _PATIENCE / 2:
             self._window = min(MOST_WINDOW, self._window + size)
         else:
-            self._window = max(LEAST_WINDOW, self._window - size // 2)
+            # Some cells wait already: what is added now is what a small frame waits behind.
+            self._window = min(MOST_WINDOW, self._window + size // _GROW)

@@ -11,6 +11,7 @@ from skyward.link.lending import lending
 from skyward.link.payload import INLINE, Payload
 from skyward.link.payload_parts import NAME, Part, Place
 from skyward.link.pickling import OUT_OF_BAND, DataPickler, Pickler
+from skyward.link.plain_pickle import pickled_atom
 from skyward.link.segment import Segment, write_segment
 
 MAX_STORED = MAX_FDS - 1
@@ -79,6 +80,9 @@ def dump(value: object, keep: Keeper | None = None, *, data: bool = False, refs:
     >>> load(dump({"a": [1, 2]}))
     {'a': [1, 2]}
     """
+    atom = pickled_atom(value)
+    if atom is not None:
+        return Payload((), atom)
     return packed(pickled((value,), DataPickler if data else Pickler, refs), keep)
 
 

@@ -20,6 +20,7 @@ from skyward.link.blame import blame
 from skyward.link.payload import Payload
 from skyward.link.payload_making import PIECE, Pickled, packed, pickled
 from skyward.link.pickling import TooLargeError
+from skyward.link.plain_pickle import pickled_plainly
 from skyward.link.refs import Ref
 
 T = TypeVar("T")
@@ -44,6 +45,7 @@ class Arguments:
     def __init__(self, buffers: Buffers) -> None:
         self._buffers = buffers
         self._large: dict[str, tuple[_Name, ...]] = {}
+        self._not_plain: set[str] = set()
         self._tried: dict[str, int] = {}
 
     def dump(
@@ -89,6 +91,13 @@ class Arguments:
         return ref
 
     def _dump(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Payload:
+        if name not in self._not_plain:
+            plain = pickled_plainly((args, kwargs))
+            if plain is not None:
+                return Payload((), plain)
+            if len(self._not_plain) >= _KNOWN:
+                self._not_plain.clear()
+            self._not_plain.add(name)
         for index, value in enumerate(args):
             if type(value) in _TEXTS and len(value) >= PIECE:
                 args = (*args[:index], _beside(value), *args[index + 1 :])
