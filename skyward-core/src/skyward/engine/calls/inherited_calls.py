@@ -13,7 +13,7 @@ from attrs import frozen
 from skyward.engine.calls.answer import Answer
 from skyward.engine.calls.call_failures import ending, failure
 from skyward.engine.calls.waiters import Future
-from skyward.engine.instances.detached_records import KeptAnswer, forget_detached
+from skyward.engine.instances.detached_records import KeptAnswer, LeftCall, forget_detached
 from skyward.engine.pool.event_loop import in_thread
 from skyward.errors import PoolClosedError, ProtocolError
 from skyward.link.descriptors import handed_out
@@ -25,7 +25,6 @@ from skyward.node.agent.fds import close_all
 
 if TYPE_CHECKING:
     from skyward.engine.instances.adopted import Adopted
-    from skyward.engine.instances.detached_records import LeftCall
     from skyward.engine.nodes.node_shell import NodeShell
     from skyward.engine.pool.event_loop import EngineLoop
     from skyward.model.spec.worker_layout import Worker
@@ -77,6 +76,10 @@ class AttachedCall:
         return self.future.result(timeout)
 
 
+UNNAMED = "(unnamed)"
+"""The function of a call that its client, which died, had not written down yet."""
+
+
 class Unused(NamedTuple):
     """A result that has arrived, and was not used by the program."""
 
@@ -113,6 +116,9 @@ class InheritedCalls:
         self._arrived: list[tuple[Unused, AttachedCall]] = []
         self._withheld: list[Unused] | None = None
         self._inherits = self.waits = inheritance is not None
+        self._owned = inheritance is not None and inheritance.owned
+        # Whether another record of the pool takes the place of the one that it was attached by.
+        self.recorded = False
         self._pool_id = adopted.pool_id if adopted is not None else ""
         self.ends_at = adopted.ends_at if adopted is not None else 0.0
         self.lost_before = inheritance.lost if inheritance is not None else ()
@@ -130,7 +136,8 @@ class InheritedCalls:
             attached = self._promised(call, None, caught_up)
             made.append(attached)
             self._end(attached, failure(pool, "NodeLostError", call.lost))
-        self.all = tuple(sorted(made, key=lambda one: task_of(one.id)))
+        self._caught_up = caught_up
+        self.all = _in_order(made)
 
     def buffer(self, workers: Worker) -> int | None:
         """Return how many calls may be sent ahead; None where none may be recalled, as these might be with them."""
@@ -144,7 +151,8 @@ class InheritedCalls:
         from skyward.engine.instances.kept_answers import forget_answers
 
         self.waits = False
-        await in_thread(forget_detached, self._pool_id)
+        if not self.recorded:
+            await in_thread(forget_detached, self._pool_id)
         await in_thread(forget_answers, self._pool_id)
         asked = [shell.ask({"resume": True}) for shell in shells if shell.rented.resumed is not None]
         for failed in await asyncio.gather(*asked, return_exceptions=True):
@@ -249,8 +257,34 @@ class InheritedCalls:
             with handed_out(fds):
                 self.takes(shell, frame, fds)
         there = {number for number in (*running, *ended) if isinstance(number, int)}
+        if self._owned:
+            self._correct(shell, there, known)
         missing = [number for number in self._open.get(shell.index, {}) if number not in there]
         self._lose(shell.index, missing, "its node has neither the call nor its result")
+
+    def _correct(self, shell: NodeShell, there: set[int], known: Mapping[str, Any]) -> None:
+        """Correct what a client wrote down that died a moment later: calls came and went since then."""
+        mine = self._open.setdefault(shell.index, {})
+        had = {number for number in known.get("delivered") or () if number in mine}
+        lanes = dict(zip(known["running"], known.get("lanes") or (), strict=False))
+        for number in had - there:
+            # That client had its result.
+            del mine[number]
+        made = []
+        for number in sorted(there - mine.keys(), key=task_of):
+            if self._is_old(number):
+                call = LeftCall(id=number, function=UNNAMED, lane=int(lanes.get(number, 0)))
+                attached = self._promised(call, shell.index, self._caught_up)
+                mine[number] = call, attached
+                made.append(attached)
+        self.all = _in_order((*(one for one in self.all if one.id not in had - there), *made))
+        for number, (call, attached) in list(mine.items()):
+            if call.lost:
+                del mine[number]
+                if shell.link is not None:
+                    shell.link.send_cancel(call)
+                self._end(attached, failure(self._pool, "NodeLostError", call.lost))
+        _log.info("inherited.corrected node=%s delivered=%d unwritten=%d", shell.index, len(had), len(made))
 
     def lost(self, node: int, why: str) -> None:
         """Answer what a node has not answered, because it is lost."""
@@ -295,3 +329,7 @@ class InheritedCalls:
         if not future.cancelled():
             future.set_result(answer)
         self._progress.set()
+
+
+def _in_order(calls: Iterable[AttachedCall]) -> tuple[AttachedCall, ...]:
+    return tuple(sorted(calls, key=lambda one: task_of(one.id)))

@@ -106,12 +106,14 @@ class Inheritance:
         lost: Calls whose nodes are lost.
         last_call: The highest id of a task that there has been.
         answers: Results that an earlier client had and did not use, by their calls: each a frame and its buffers.
+        owned: Whether that client died without a word, so that nodes may have more calls than these, and others not.
     """
 
     nodes: Mapping[int, tuple[LeftCall, ...]]
     lost: tuple[LeftCall, ...] = ()
     last_call: int = 0
     answers: Mapping[int, tuple[Frame, list[bytes]]] = attrs.field(factory=dict)
+    owned: bool = False
 
 
 def _dumps(pool: DetachedPool) -> bytes:

@@ -53,11 +53,16 @@ def detach_pool(opened: OpenPool, name: str | None, lease: float | None, idle: f
         ProvisionError: If no node can be left.
     """
     running = opened.running
-    detaching = running.engine.run(_prepared(running, name, lease, idle))
+    running.engine.run(running.lease_record.pause())
     try:
-        running.engine.run(_parted(running, detaching))
+        detaching = running.engine.run(_prepared(running, name, lease, idle))
+        try:
+            running.engine.run(_parted(running, detaching))
+        except BaseException:
+            running.engine.run(detaching.withdraw())
+            raise
     except BaseException:
-        running.engine.run(detaching.withdraw())
+        running.engine.post(running.lease_record.go_on)
         raise
     running.provisioning.linger = running.provisioning.terminator.linger = detaching
     return running.provisioning.pool_id

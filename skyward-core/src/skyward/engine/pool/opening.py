@@ -130,6 +130,7 @@ def open_pool(
             opened.around.enter_context(
                 hooks.entered(running.spec.plugins, "around_client", pool, running.provisioning.cluster)
             )
+            running.engine.run(running.lease_record.begin())
             running.engine.run(running.inherited.resume(running.ready_shells()))
         except BaseException as error:
             # An interrupt may come just when nodes are ready, whatever was being waited for.
