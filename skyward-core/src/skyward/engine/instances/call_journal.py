@@ -104,6 +104,8 @@ def read_calls(pool_id: str) -> JournalledCalls:
             (unsent if node is None else nodes.setdefault(int(node), [])).append(call)
         found = {node: tuple(calls) for node, calls in nodes.items()}
         return JournalledCalls(nodes=found, unsent=tuple(unsent), last=int(said["last"]))
+    except ConfigError:
+        raise
     except FileNotFoundError:
         return JournalledCalls(nodes={})
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -24,6 +24,7 @@ from skyward.plan.instances.billing import ENDING_S
 from skyward.plan.instances.detached_pool import check_detach
 
 if TYPE_CHECKING:
+    from skyward.engine.calls.call import Call
     from skyward.engine.nodes.node_shell import NodeShell
     from skyward.engine.pool.running import Running
 
@@ -104,6 +105,9 @@ class LeaseRecord:
             raise ConfigError(f"Another client has the pool {running.name!r} ({self._pool_id}).", pool=running.name)
         await self._write()
         running.inherited.recorded = not self._trouble
+        _log.info(
+            "lease.begun pool=%s: if this program dies, go on with it: sky attach %s", running.name, self._pool_id
+        )
         self._task = running.engine.loop.create_task(self._run())
 
     async def pause(self) -> None:
@@ -205,10 +209,8 @@ class LeaseRecord:
             (shell.index, call) for shell in running.ready_shells() for call in running.inherited.open_on(shell.index)
         ]
         for call in running.dispatch.calls:
-            lost = (
-                _STREAM if call.streams else _FED if call.feeder is not None else "" if call.on is not None else _UNSENT
-            )
-            left = LeftCall(id=call.id, function=call.function.name, lane=call.lane, timeout=call.timeout, lost=lost)
+            name, lost = call.function.name, _why_lost(call)
+            left = LeftCall(id=call.id, function=name, lane=call.lane, timeout=call.timeout, lost=lost)
             found.append((call.on, left))
         return found
 
@@ -226,3 +228,12 @@ class LeaseRecord:
                 f"with their calls: the pool cannot be written down: {why}",
                 fatal=False,
             )
+
+
+def _why_lost(call: Call) -> str:
+    """Return why a call can have no result without this client; nothing if it can."""
+    if call.streams:
+        return _STREAM
+    if call.feeder is not None:
+        return _FED
+    return "" if call.on is not None else _UNSENT
