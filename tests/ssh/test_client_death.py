@@ -120,7 +120,7 @@ def test_the_calls_of_a_client_that_was_killed_have_their_results(
         early = pool.run_async(waits_for({str(first)!r}, 1))
         late = [pool.run_async(waits_for({str(second)!r}, value)) for value in (2, 3)]
     """
-    with client(provider, body, lease=90) as program:
+    with client(provider, body, concurrency=2, lease=90) as program:
         until(lambda: len(journalled(tmp_path / "state")) == 3, "the calls are not written down")
         program.kill()
         program.wait()
@@ -131,7 +131,10 @@ def test_the_calls_of_a_client_that_was_killed_have_their_results(
         assert [call.function for call in calls] == ["waits_for"] * 3
         assert calls[0].result(30) == 1
         second.touch()
-        assert list(pool.results()) == [1, 2, 3]
+        *results, unsent = pool.results(return_exceptions=True)
+        assert results == [1, 2]
+        assert isinstance(unsent, sky.NodeLostError)
+        assert "it waited at the client that died" in str(unsent)
         assert process() >> pool
         assert provider.launched() == 1
     assert provider.rented() == []
@@ -186,7 +189,7 @@ def test_of_two_that_attach_one_has_it(yard: tuple[Yard, list[Host]], tmp_path: 
     provider, _ = yard
     gate = tmp_path / "gate"
     with client(provider, f"call = pool.run_async(waits_for({str(gate)!r}, 1))", lease=90):
-        pass
+        until(lambda: journalled(tmp_path / "state"), "the call is not written down")
     rival = attach()
     text = """
 import time
@@ -221,12 +224,12 @@ def test_each_result_comes_once(yard: tuple[Yard, list[Host]], tmp_path: Path) -
     provider, _ = yard
     had = tmp_path / "had"
     body = f"""
-        import threading
         futures = [pool.run_async(waits_for("/", value)) for value in range(100)]
         futures += [pool.run_async(waits_for({str(tmp_path / "gate")!r}, value)) for value in range(100, 120)]
         file = open({str(had)!r}, "w")
         for future in futures[:60]:
             print(future.result(), file=file, flush=True)
+        time.sleep(0.3)  # until its nodes know that it has them
     """
     with client(provider, body, nodes=2, lease=90):
         pass
@@ -237,6 +240,7 @@ def test_each_result_comes_once(yard: tuple[Yard, list[Host]], tmp_path: Path) -
     values = [value for value in got if isinstance(value, int)]
     lost = [error for error in got if not isinstance(error, int)]
     assert len(values) == len(set(values))
+    assert sorted(before) == list(range(60))
     assert not before & set(values)
     # What waited at the client is not there, and is told of; what nodes had is.
     assert all(isinstance(error, sky.NodeLostError) for error in lost)

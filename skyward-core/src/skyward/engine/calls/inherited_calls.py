@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from skyward.engine.calls.answer import Answer
 from skyward.engine.calls.call_failures import ending, failure
@@ -126,6 +126,8 @@ class InheritedCalls:
         self.members = adopted.members if adopted is not None else 0
         self._last = inheritance.last_call if inheritance is not None else 0
         self._progress = asyncio.Event()
+        # Those of a client that died end later: a node may have been sent them since that was written down.
+        self._lost: dict[int, tuple[LeftCall, AttachedCall]] = {}
         made: list[AttachedCall] = []
         for index, calls in inheritance.nodes.items() if inheritance is not None else ():
             for call in calls:
@@ -135,7 +137,9 @@ class InheritedCalls:
         for call in inheritance.lost if inheritance is not None else ():
             attached = self._promised(call, None, caught_up)
             made.append(attached)
-            self._end(attached, failure(pool, "NodeLostError", call.lost))
+            self._lost[call.id] = call, attached
+        if not self._owned:
+            self._end_lost()
         self._caught_up = caught_up
         self.all = _in_order(made)
 
@@ -151,6 +155,7 @@ class InheritedCalls:
         from skyward.engine.instances.kept_answers import forget_answers
 
         self.waits = False
+        self._end_lost()
         if not self.recorded:
             await in_thread(forget_detached, self._pool_id)
         await in_thread(forget_answers, self._pool_id)
@@ -262,22 +267,31 @@ class InheritedCalls:
         missing = [number for number in self._open.get(shell.index, {}) if number not in there]
         self._lose(shell.index, missing, "its node has neither the call nor its result")
 
+    def _end_lost(self) -> None:
+        for call, attached in self._lost.values():
+            self._end(attached, failure(self._pool, "NodeLostError", call.lost))
+        self._lost.clear()
+
     def _correct(self, shell: NodeShell, there: set[int], known: Mapping[str, Any]) -> None:
         """Correct what a client wrote down that died a moment later: calls came and went since then."""
         mine = self._open.setdefault(shell.index, {})
-        had = {number for number in known.get("delivered") or () if number in mine}
+        had = {number for number in known.get("delivered") or () if number in mine or number in self._lost}
         lanes = dict(zip(known["running"], known.get("lanes") or (), strict=False))
         for number in had - there:
             # That client had its result.
-            del mine[number]
+            mine.pop(number, None)
+            self._lost.pop(number, None)
+        gone = had - there
         made = []
         for number in sorted(there - mine.keys(), key=task_of):
             if self._is_old(number):
-                call = LeftCall(id=number, function=UNNAMED, lane=int(lanes.get(number, 0)))
+                before, _ = self._lost.pop(number, (LeftCall(id=number, function=UNNAMED), None))
+                gone.add(number)
+                call = evolve(before, lane=int(lanes.get(number, 0)), lost="")
                 attached = self._promised(call, shell.index, self._caught_up)
                 mine[number] = call, attached
                 made.append(attached)
-        self.all = _in_order((*(one for one in self.all if one.id not in had - there), *made))
+        self.all = _in_order((*(one for one in self.all if one.id not in gone), *made))
         for number, (call, attached) in list(mine.items()):
             if call.lost:
                 del mine[number]
