@@ -118,23 +118,20 @@ def test_the_calls_of_a_client_that_was_killed_have_their_results(
     body = f"""
         assert process() >> pool
         early = pool.run_async(waits_for({str(first)!r}, 1))
-        late = [pool.run_async(waits_for({str(second)!r}, value)) for value in (2, 3)]
+        late = [pool.run_async(waits_for({str(second)!r}, value)) for value in (2,)]
     """
     with client(provider, body, concurrency=2, lease=90) as program:
-        until(lambda: len(journalled(tmp_path / "state")) == 3, "the calls are not written down")
+        until(lambda: len(journalled(tmp_path / "state")) == 2, "the calls are not written down")
         program.kill()
         program.wait()
     first.touch()
     assert provider.rented() == ["box-0"]
     with attach() as pool:
         calls = pool.calls()
-        assert [call.function for call in calls] == ["waits_for"] * 3
+        assert [call.function for call in calls] == ["waits_for"] * 2
         assert calls[0].result(30) == 1
         second.touch()
-        *results, unsent = pool.results(return_exceptions=True)
-        assert results == [1, 2]
-        assert isinstance(unsent, sky.NodeLostError)
-        assert "it waited at the client that died" in str(unsent)
+        assert list(pool.results()) == [1, 2]
         assert process() >> pool
         assert provider.launched() == 1
     assert provider.rented() == []
