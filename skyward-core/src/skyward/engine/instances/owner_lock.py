@@ -11,8 +11,10 @@ from pathlib import Path
 
 from skyward import private
 from skyward.engine.guardian.journal import STATE_HINT, journal_path
+from skyward.engine.instances.detached_records import DETACHED
+from skyward.plan.instances.detached_pool import Detached
 
-__all__ = ["acquire", "owner_lives", "release"]
+__all__ = ["acquire", "owner_lives", "release", "without_client"]
 
 _held: dict[str, int] = {}
 _guard = threading.Lock()
@@ -80,6 +82,11 @@ def owner_lives(pool_id: str) -> bool:
         finally:
             os.close(descriptor)
         return False
+
+
+def without_client() -> list[Detached]:
+    """List the pools of this user that may be attached: those that were detached, and those whose client died."""
+    return [about for about in DETACHED.heads() if not (about.owned and owner_lives(about.pool_id))]
 
 
 def _path(pool_id: str) -> Path:

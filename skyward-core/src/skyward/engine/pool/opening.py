@@ -134,6 +134,8 @@ def open_pool(
             running.engine.run(running.inherited.resume(running.ready_shells()))
         except BaseException as error:
             # An interrupt may come just when nodes are ready, whatever was being waited for.
+            if opened is not None and request.detached is not None and not opened.running.inherited.waits:
+                _leave_again(opened)
             for each_begun in begun:
                 _terminate(each_begun, error, PATIENCE)
             usable(None)
@@ -196,6 +198,17 @@ def close_pool(opened: OpenPool, error: BaseException | None) -> None:
         opened.meter.raise_undelivered()
         running.stopping.raise_undelivered()
     _report_unwritten(running.clouds.unwritten, error)
+
+
+def _leave_again(opened: OpenPool) -> None:
+    """Leave a pool once more that was attached, and whose nodes have begun to send what they kept."""
+    # Late, because few pools are attached.
+    from skyward.engine.pool.detaching import detach_pool
+
+    try:
+        detach_pool(opened, opened.running.name, None, None)
+    except (SkywardError, OSError) as failed:
+        _log.warning("The nodes of pool %r could not be left, and are terminated: %s", opened.running.name, failed)
 
 
 def _trust(running: Running) -> Data | None:
