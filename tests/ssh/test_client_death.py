@@ -328,3 +328,30 @@ def test_a_pool_that_would_not_end_is_not_opened_with_a_lease(yard: tuple[Yard, 
     ):
         pass
     assert provider.launched() == 0
+
+
+def test_an_interrupt_while_a_pool_is_detached_breaks_that_off(yard: tuple[Yard, list[Host]], tmp_path: Path) -> None:
+    """The pool is open, has its calls, and takes others; with a lease it is recorded as before."""
+    provider, _ = yard
+    gate, said = tmp_path / "gate", tmp_path / "said"
+    body = f"""
+        import signal, threading
+        call = pool.run_async(waits_for({str(gate)!r}, 1))
+        # A broadcast waits for the call before it, and cannot be sent to wait at a node.
+        threading.Thread(target=lambda: waits_for("/", 2) @ pool, daemon=True).start()
+        time.sleep(0.5)
+        threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        try:
+            pool.detach()
+        except KeyboardInterrupt:
+            Path({str(gate)!r}).touch()
+            Path({str(said)!r}).write_text(f"{{pool.is_active}} {{call.result()}} {{waits_for('/', 3) >> pool}}")
+    """
+    with client(provider, body, lease=90):
+        assert said.read_text() == "True 1 3"
+        (about,) = DETACHED.heads()
+        assert about.owned
+    assert provider.rented() == ["box-0"]
+    with attach() as pool:
+        assert process() >> pool
+    assert provider.rented() == []

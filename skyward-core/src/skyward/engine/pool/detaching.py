@@ -145,6 +145,9 @@ async def _parted(running: Running, detaching: Detachment) -> None:
         async with asyncio.timeout(SENDING):
             while dispatch.unsent:  # noqa: ASYNC110  # several things have to come, and none says so
                 await asyncio.sleep(_LOOK)
+    except asyncio.CancelledError:
+        dispatch.send_all(wanted=False)
+        raise
     except TimeoutError:
         dispatch.send_all(wanted=False)
         raise UsageError(
