@@ -273,7 +273,7 @@ class InheritedCalls:
         self._lost.clear()
 
     def _correct(self, shell: NodeShell, there: set[int], known: Mapping[str, Any]) -> None:
-        """Correct what a client wrote down that died a moment later: calls came and went since then."""
+        """Update what a client wrote down that died a moment later: calls came and went since then."""
         mine = self._open.setdefault(shell.index, {})
         had = {number for number in known.get("delivered") or () if number in mine or number in self._lost}
         lanes = dict(zip(known["running"], known.get("lanes") or (), strict=False))

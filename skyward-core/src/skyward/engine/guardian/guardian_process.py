@@ -28,7 +28,7 @@ LEASE_SPARE = 60.0
 """Seconds that machines with a lease have to end by themselves, before they are ended."""
 
 LONG_LOOK = 30.0
-"""Seconds between two looks whether a pool was attached, once it has nothing but nodes that end themselves."""
+"""Seconds between two looks whether a pool was attached, once it has nothing but nodes with a lease."""
 
 LOOK = 2.0
 """Seconds between two looks whether the client still lives, or whether it is time."""
@@ -110,7 +110,7 @@ class Guardian:
 
         Returns:
             Whether the rest of the pool is to be ended: not if it was attached, or this computer is being shut down,
-            as each of its nodes ends itself.
+            as each of its nodes has a watchdog.
         """
         pool_id, over = self._duty.pool_id, False
         while not self._hurry.is_set():

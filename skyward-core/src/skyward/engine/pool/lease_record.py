@@ -118,7 +118,7 @@ class LeaseRecord:
             self._task = None
 
     def go_on(self) -> None:
-        """Go on after `pause`, because the pool was not left."""
+        """Continue after `pause`, because the pool was not left."""
         if self._running.options.lease is not None:
             self._known = ()
             self._task = self._running.engine.loop.create_task(self._run())
@@ -215,7 +215,7 @@ class LeaseRecord:
         return found
 
     async def _withdraw(self, why: str) -> None:
-        """Let the nodes end after `ttl`, because another client would not find them, and say so once."""
+        """Set the nodes to end after `ttl`, because another client would not find them, and say so once."""
         leased = list(self._leased)
         self._leased.clear()
         self._known = ()

@@ -32,8 +32,8 @@ from skyward.engine.nodes.node_shell import NodeShell
 from skyward.engine.nodes.silence import SilenceWatch
 from skyward.engine.pool.event_loop import engine_loop, in_thread
 from skyward.engine.pool.kept_files import KeptFiles
-from skyward.engine.pool.lease_record import LeaseRecord, check_lease
 from skyward.engine.pool.node_reports import NodeReports
+from skyward.engine.pool.pool_record import NoRecord, PoolRecord
 from skyward.engine.pool.snapshot import snapshot
 from skyward.engine.pool.stopping import Stopping
 from skyward.engine.pool.wholeness import Wholeness
@@ -129,7 +129,7 @@ class Running:
         self._silence = SilenceWatch(self.engine, self.options, self.dispatch, self.membership, self.reporting)
         self.clouds = Clouds(self.engine, request, self.provisioning, ids, self.reporting, self.instances, self._ended)
         self._sick = SickMachines(self.clouds.of)
-        self.lease_record = LeaseRecord(self)
+        self.record: PoolRecord = NoRecord()
 
     # From the user's threads.
 
@@ -197,7 +197,6 @@ class Running:
         """
         self._opening = asyncio.current_task()
         self.stopping.within(self.options.pool_deadline)
-        check_lease(self)
         await self.provisioning.open()
         self._step(lifecycle_events.Opened(self.inherited.places))
         await self._usable
@@ -221,7 +220,7 @@ class Running:
         """
         if self._closed:
             return
-        await self.lease_record.pause()
+        await self.record.pause()
         await self.dispatch.leave(f"The pool {self.name!r} is closed.")
         self.inherited.close(f"The pool {self.name!r} is closed.")
         self._silence.close()
@@ -239,7 +238,7 @@ class Running:
                 self.reporting.error(failed, fatal=True)
         finally:
             self._closed = True
-            await self.lease_record.close(left=self.provisioning.linger.stays)
+            await self.record.close(left=self.provisioning.linger.stays)
             self.maker.close()
             await in_thread(self._kept.close)
             await in_thread(self.reporting.emitted.close)
@@ -248,7 +247,7 @@ class Running:
     async def abort(self, within: float) -> None:
         """Terminate every node within seconds; what takes longer is left to the guardian."""
         self._patience = 0.0
-        await self.lease_record.close(left=self.provisioning.linger.stays)
+        await self.record.close(left=self.provisioning.linger.stays)
         for shell in self.instances.shells:
             shell.abort()
         await finished(self._tasks, within)

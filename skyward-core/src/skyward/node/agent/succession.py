@@ -137,7 +137,7 @@ class Succession:
             self._alone = self._loop.call_later(ALONE, self._left_alone)
 
     def _left_alone(self) -> None:
-        """Let no call wait for a client that counts as dead: what it would have heard of them is dropped."""
+        """Drop what calls emit for a client that counts as dead, so that none of them waits for it."""
         if not self._link.connected and not self._link.parked:
             self._lines.alone = True
             self._lines.park()
