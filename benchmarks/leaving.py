@@ -17,8 +17,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import skyward as sky  # noqa: E402  # found by what is above
-from tests.hosts import hosts  # noqa: E402
+import skyward as sky  # found by what is above
+from tests.hosts import hosts
 
 CALLS, ROUNDS = 4000, 7
 

@@ -13,7 +13,7 @@ from attrs import evolve, frozen
 from skyward.engine.calls.answer import Answer
 from skyward.engine.calls.call_failures import ending, failure
 from skyward.engine.calls.waiters import Future
-from skyward.engine.instances.detached_records import KeptAnswer, LeftCall, forget_detached
+from skyward.engine.instances.detached_records import FED, STREAM, KeptAnswer, LeftCall, forget_detached
 from skyward.engine.pool.event_loop import in_thread
 from skyward.errors import PoolClosedError, ProtocolError
 from skyward.link.descriptors import handed_out
@@ -75,6 +75,8 @@ class AttachedCall:
         """
         return self.future.result(timeout)
 
+
+_NOWHERE = "its node has neither the call nor its result"
 
 UNNAMED = "(unnamed)"
 """The function of a call that its client, which died, had not written down yet."""
@@ -264,8 +266,16 @@ class InheritedCalls:
         there = {number for number in (*running, *ended) if isinstance(number, int)}
         if self._owned:
             self._correct(shell, there, known)
+            return
         missing = [number for number in self._open.get(shell.index, {}) if number not in there]
-        self._lose(shell.index, missing, "its node has neither the call nor its result")
+        self._lose(shell.index, missing, _NOWHERE)
+
+    def _known(self, number: int) -> LeftCall | None:
+        """Take a call out of those that were written down, whichever node it was on then."""
+        for calls in (self._lost, *self._open.values()):
+            if (found := calls.pop(number, None)) is not None:
+                return found[0]
+        return None
 
     def _end_lost(self) -> None:
         for call, attached in self._lost.values():
@@ -275,30 +285,35 @@ class InheritedCalls:
     def _correct(self, shell: NodeShell, there: set[int], known: Mapping[str, Any]) -> None:
         """Update what a client wrote down that died a moment later: calls came and went since then."""
         mine = self._open.setdefault(shell.index, {})
-        had = {number for number in known.get("delivered") or () if number in mine or number in self._lost}
         lanes = dict(zip(known["running"], known.get("lanes") or (), strict=False))
-        for number in had - there:
-            # That client had its result.
-            mine.pop(number, None)
-            self._lost.pop(number, None)
-        gone = had - there
+        # Its client had the results of these.
+        had = {number for number in known.get("delivered") or () if number not in there}
+        gone = {number for number in had if self._known(number) is not None}
         made = []
         for number in sorted(there - mine.keys(), key=task_of):
             if self._is_old(number):
-                before, _ = self._lost.pop(number, (LeftCall(id=number, function=UNNAMED), None))
+                # Nodes return calls that they have not begun, which are sent to others then.
+                before = self._known(number) or LeftCall(id=number, function=UNNAMED)
                 gone.add(number)
-                call = evolve(before, lane=int(lanes.get(number, 0)), lost="")
+                call = evolve(
+                    before, lane=int(lanes.get(number, 0)), lost=before.lost if before.lost in (STREAM, FED) else ""
+                )
                 attached = self._promised(call, shell.index, self._caught_up)
                 mine[number] = call, attached
                 made.append(attached)
         self.all = _in_order((*(one for one in self.all if one.id not in gone), *made))
+        # Until the other nodes have said what they have.
+        for number in [number for number in mine if number not in there]:
+            call, attached = mine.pop(number)
+            self._lost[number] = evolve(call, lost=call.lost or _NOWHERE), attached
+        self.lost_before = tuple(call for call, _ in self._lost.values())
         for number, (call, attached) in list(mine.items()):
             if call.lost:
                 del mine[number]
                 if shell.link is not None:
                     shell.link.send_cancel(call)
                 self._end(attached, failure(self._pool, "NodeLostError", call.lost))
-        _log.info("inherited.corrected node=%s delivered=%d unwritten=%d", shell.index, len(had), len(made))
+        _log.info("inherited.corrected node=%s delivered=%d unwritten=%d", shell.index, len(gone), len(made))
 
     def lost(self, node: int, why: str) -> None:
         """Answer what a node has not answered, because it is lost."""
@@ -306,6 +321,7 @@ class InheritedCalls:
 
     def close(self, why: str) -> None:
         """Answer all that is still open, because the pool is left."""
+        self._end_lost()
         for calls in self._open.values():
             for _, attached in list(calls.values()):
                 self._end(attached, failure(self._pool, "PoolClosedError", why))

@@ -20,6 +20,11 @@ from skyward.plan.instances.detached_pool import Detached
 __all__ = ["DETACHED", "DetachedNode", "DetachedPool", "Inheritance", "KeptAnswer", "LeftCall", "forget_detached"]
 
 
+STREAM = "it gave its items to the client that died"
+FED = "it took items from the client that died"
+"""Why calls can have no result without their client, wherever they are."""
+
+
 @frozen(kw_only=True)
 class LeftCall:
     """

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from skyward.engine.calls.call import new_id
 from skyward.engine.instances.call_journal import forget_calls, write_calls
-from skyward.engine.instances.detached_records import DETACHED, LeftCall
+from skyward.engine.instances.detached_records import DETACHED, FED, STREAM, LeftCall
 from skyward.engine.instances.detachment import Detachment
 from skyward.engine.instances.linger import Linger
 from skyward.engine.instances.owner_lock import acquire, release
@@ -44,8 +44,6 @@ SHARE = 100.0
 ASKING = 20.0
 """Seconds that a node has to take its lease."""
 
-_STREAM = "it gave its items to the client that died"
-_FED = "it took items from the client that died"
 _UNSENT = "it waited at the client that died, and no node had it"
 
 
@@ -233,7 +231,7 @@ class LeaseRecord:
 def _why_lost(call: Call) -> str:
     """Return why a call can have no result without this client; nothing if it can."""
     if call.streams:
-        return _STREAM
+        return STREAM
     if call.feeder is not None:
-        return _FED
+        return FED
     return "" if call.on is not None else _UNSENT
