@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import skyward as sky  # found by what is above
 from tests.hosts import hosts
 
-CALLS, ROUNDS = 4000, 7
+CALLS, ROUNDS = 4000, 15
 
 
 @sky.function
@@ -35,11 +35,12 @@ def sleeps(seconds: float) -> float:
     return seconds
 
 
-def _rate(pool: sky.Compute) -> float:
-    began = time.perf_counter()
+def _rate(pool: sky.Compute) -> tuple[float, float]:
+    """Return calls in a second, and microseconds of a processor that this process used for each."""
+    began, spent = time.perf_counter(), time.process_time()
     for future in [pool.run_async(nothing()) for _ in range(CALLS)]:
         future.result()
-    return CALLS / (time.perf_counter() - began)
+    return CALLS / (time.perf_counter() - began), 1e6 * (time.process_time() - spent) / CALLS
 
 
 def cost() -> None:
@@ -55,7 +56,7 @@ def cost() -> None:
             )
             for name, place, lease in (("without", places[0], None), ("with", places[1], 3600.0))
         }
-        rates: dict[str, list[float]] = {name: [] for name in pools}
+        rates: dict[str, list[tuple[float, float]]] = {name: [] for name in pools}
         with pools["without"], pools["with"]:
             for pool in pools.values():
                 _rate(pool)
@@ -63,10 +64,11 @@ def cost() -> None:
                 for name in sorted(pools, reverse=bool(number % 2)):
                     rates[name].append(_rate(pools[name]))
         for name, found in rates.items():
-            print(f"{name:8} a lease: median {statistics.median(found):,.0f} calls/s, best {max(found):,.0f}")
-        pairs = [with_ / without for with_, without in zip(rates["with"], rates["without"], strict=True)]
-        print(f"with / without: median {statistics.median(pairs):.3f}, best / best "
-              f"{max(rates['with']) / max(rates['without']):.3f}")  # fmt: skip
+            calls, spent = (statistics.median(each) for each in zip(*found, strict=True))
+            print(f"{name:8} a lease: {calls:,.0f} calls/s, {spent:.1f} us of this process each")
+        for number, what in enumerate(("rate", "processor time")):
+            pairs = [one[number] / other[number] for one, other in zip(rates["with"], rates["without"], strict=True)]
+            print(f"{what} with / without: median {statistics.median(pairs):.3f} of {len(pairs)} pairs")
 
 
 _CLIENT = """
