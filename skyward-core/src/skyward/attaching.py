@@ -53,8 +53,15 @@ def attach(
     """
     # Late, because few programs attach.
     from skyward.engine.instances.detached_records import DETACHED
+    from skyward.engine.instances.owner_lock import owner_lives
 
     about = choose_detached(DETACHED.heads(), name, now=time.time())
+    if about.owned and owner_lives(about.pool_id):
+        raise ConfigError(
+            f"The pool {name!r} has a client, which lives.",
+            pool=name,
+            hint="It may be attached once that has died, or has left it by pool.detach().",
+        )
     left = DETACHED.read(about)
     if left is None:
         raise ConfigError(

@@ -52,7 +52,7 @@ class Detachable:
         opened = self._open
         if opened is None:
             raise PoolClosedError("The pool was closed by another thread.")
-        pool_id = detach_pool(opened, name, lease, idle)
+        pool_id = detach_pool(opened.running, name, lease, idle)
         try:
             close_pool(opened, None)
         finally:

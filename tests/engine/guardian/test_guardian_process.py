@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from skyward.engine.guardian import guardian_messages as charge, guardian_process as guardian
 from skyward.engine.guardian.guardian_process import SPREAD, Guardian
+from skyward.engine.instances.detached_records import DETACHED
+from skyward.engine.instances.owner_lock import acquire, release
 from skyward.errors import TransportError
 from skyward.hookspecs import Cluster, Instance, InstanceState, LaunchRequest, Offer, ProviderFacts, hookimpl
 from skyward.model.spec.spec import Spec
+from skyward.plan.instances.detached_pool import Detached
 from skyward.plan.instances.guardian_duty import (
     Dismissed,
     Duty,
@@ -341,3 +345,81 @@ def test_a_charge_it_can_do_nothing_with_is_refused() -> None:
         assert [True] == [bool(answer) for answer in client.answers]
 
     play(scene())
+
+
+def leased(ends_in: float) -> None:
+    """Have a client write down that i-0 is a node which another one may go on with."""
+    about = Detached(
+        pool_id="a1",
+        pool_name="train",
+        provider="dictionary",
+        machines=("i-0",),
+        calls=1,
+        hourly_rate=1.0,
+        since=time.time(),
+        ends_at=time.time() + ends_in,
+        runtime="",
+        owned=True,
+    )
+    DETACHED.write(about, None)  # type: ignore[arg-type]
+
+
+LEASED = evolve(DUTY, lease=3600.0)
+
+
+def test_a_node_with_a_lease_is_left_alone_until_that_is_over() -> None:
+    """What boots beside it ends after `ttl`, as it has no watchdog."""
+    leased(3600.0)
+
+    async def scene() -> None:
+        client = Client()
+        guarding = client.begin(duty=LEASED)
+        client.say(OPENED, RENTED)
+        client.die()
+        await asyncio.sleep(TTL + 60.0)
+        assert ["i-0"] == state["there"]
+        leased(-1000.0)
+        await guarding
+        assert [] == state["there"]
+
+    try:
+        play(scene())
+    finally:
+        release("a1", over=True)
+
+
+def test_a_pool_that_was_attached_is_its_new_clients() -> None:
+    """Nothing of it is ended, whatever its dead client had asked for."""
+    leased(3600.0)
+    assert acquire("a1")
+
+    async def scene() -> None:
+        client = Client()
+        guarding = client.begin(duty=LEASED)
+        client.say(OPENED, RENTED)
+        client.die()
+        await guarding
+
+    try:
+        play(scene())
+    finally:
+        release("a1", over=True)
+    assert ["i-0", "i-1"] == state["there"]
+
+
+def test_a_pool_of_which_nothing_was_written_down_ends_after_ttl() -> None:
+    """No client could go on with it."""
+
+    async def scene() -> None:
+        client = Client()
+        guarding = client.begin(duty=LEASED)
+        client.say(OPENED, RENTED)
+        client.die()
+        await guarding
+        assert TTL <= max(state["ended"].values()) <= TTL + SPREAD + 5.0
+
+    try:
+        play(scene())
+    finally:
+        release("a1", over=True)
+    assert [] == state["there"]

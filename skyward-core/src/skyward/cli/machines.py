@@ -44,12 +44,12 @@ def ask_clouds(options: Namespace) -> tuple[Answers[Instance], list[tuple[Provid
 
 def waiting_until() -> dict[tuple[str, str], tuple[str, float]]:
     """Return how and until when machines of this user are without a client, by provider and id."""
-    from skyward.engine.instances.detached_records import DETACHED
     from skyward.engine.instances.lingering_records import lingering
+    from skyward.engine.instances.owner_lock import without_client
 
     return {
         (about.provider, name): (state, about.ends_at)
-        for state, left in (("lingering", lingering()), ("detached", DETACHED.heads()))
+        for state, left in (("lingering", lingering()), ("detached", without_client()))
         for about in left
         for name in about.machines
     }

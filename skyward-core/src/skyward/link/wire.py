@@ -32,7 +32,7 @@ ACK_WITHIN = 0.02
 """Seconds within which everything is acknowledged."""
 
 
-_KIND_AT = 4
+KIND_AT = 4
 """Where a frame's header says its kind."""
 
 _PARKED = frozenset((Kind.RESULT, Kind.RECALLED, Kind.KEEP, Kind.FAILED, Kind.WORKER))
@@ -160,7 +160,7 @@ class Wire:
         """
         if self.closed:
             return
-        if self.kept is not None and frame[_KIND_AT] not in _PASSING:
+        if self.kept is not None and frame[KIND_AT] not in _PASSING:
             self._park(frame, fds, hold, receipt)
             return
         if fds or self._outbox.holds:
@@ -357,7 +357,7 @@ class Wire:
 
     def _park(self, frame: bytes, fds: Sequence[int], hold: object, receipt: Callable[[], None] | None) -> None:
         assert self.kept is not None
-        if receipt is None and frame[_KIND_AT] in _PARKED:
+        if receipt is None and frame[KIND_AT] in _PARKED:
             self.kept.append((frame, fds, hold))
 
     def _rest(self) -> None:

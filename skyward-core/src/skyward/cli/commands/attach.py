@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from skyward.pool import Pool
 
 INTERRUPTED = 130
+_GOES_ON = "interrupted; the pool goes on without a client. To go on with it: sky attach {}"
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -22,9 +23,17 @@ def arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace) -> int:
     """Show what the pool prints and what its calls give, and end it; an interrupt detaches it once more."""
     from skyward.attaching import attach
+    from skyward.engine.instances.owner_lock import without_client
 
-    with attach(options.pool) as pool:
-        return shown(pool)
+    try:
+        with attach(options.pool) as pool:
+            return shown(pool)
+    except KeyboardInterrupt:
+        # It came while the pool was entered.
+        if not any(options.pool in (about.pool_id, about.pool_name) for about in without_client()):
+            raise
+        complain(_GOES_ON.format(options.pool))
+        return INTERRUPTED
 
 
 def shown(pool: Pool) -> int:
@@ -49,7 +58,7 @@ def shown(pool: Pool) -> int:
             else:
                 say(f"{call.function}(): {call.result()!r}")
     except KeyboardInterrupt:
-        complain(f"interrupted; the pool goes on without a client. To go on with it: sky attach {pool.detach()}")
+        complain(_GOES_ON.format(pool.detach()))
         return INTERRUPTED
     return code
 

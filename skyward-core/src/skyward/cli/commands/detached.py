@@ -13,7 +13,7 @@ HEADER = ("POOL", "ID", "PROVIDER", "MACHINES", "CALLS", "PRICE", "LEFT", "ENDS"
 
 def run(options: Namespace) -> int:
     """List the pools, as this computer knows them: no cloud is asked."""
-    from skyward.engine.instances.detached_records import DETACHED
+    from skyward.engine.instances.owner_lock import without_client
     from skyward.model.fields.span import span
 
     now = time.time()
@@ -25,10 +25,10 @@ def run(options: Namespace) -> int:
             str(len(about.machines)),
             str(about.calls),
             f"${about.hourly_rate:.4g}/h",
-            f"{span(now - about.since)} ago",
+            f"{span(now - about.since)} ago{', its client died' if about.owned else ''}",
             f"in {span(about.ends_at - now)}" if about.ends_at > now else f"{span(now - about.ends_at)} ago",
         )
-        for about in DETACHED.heads()
+        for about in without_client()
     ]
     say(table([HEADER, *rows], indent="") if rows else "No pool is detached.")
     return 0

@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from skyward.cli.left_at_home import end_left, left_at_home
 from skyward.cli.machines import (
     add_choice,
     agreed,
@@ -53,6 +54,10 @@ def run(options: Namespace) -> int:
 
     if not (options.pools or options.expired or options.all):
         raise UsageError("Nothing says which machines to end.", hint="Name a pool, or write --expired or --all.")
+    if at_home := left_at_home(options):
+        code = end_left(at_home, yes=options.yes)
+        if options.pools and {name for one in at_home for name in (one.pool_id, one.pool_name)} >= set(options.pools):
+            return code
     owned, meant = ask_clouds(options)
     instances = [instance for _, instance in meant]
     whose = None if options.all_owners else owner()
@@ -99,6 +104,7 @@ def _others(instances: Sequence[Instance]) -> str:
 
 def _call_off(instances: Sequence[Instance]) -> None:
     """Keep the programs of pools on this computer from taking these machines, or renting others in their place."""
+    from skyward.engine.instances.call_journal import forget_calls
     from skyward.engine.instances.detached_records import DETACHED
     from skyward.engine.instances.lingering_records import forget
     from skyward.engine.pool.stopped_elsewhere import call_off
@@ -107,6 +113,8 @@ def _call_off(instances: Sequence[Instance]) -> None:
         pools = {instance.tags.pool_id for instance in instances if instance.tags is not None}
         forget(pools)
         DETACHED.forget(pools)
+        for pool_id in pools:
+            forget_calls(pool_id)
         call_off(pools)
     except (OSError, ConfigError) as error:
         complain(f"the programs of these pools cannot be notified, and may rent other machines: {error}")

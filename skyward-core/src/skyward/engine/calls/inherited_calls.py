@@ -8,13 +8,13 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from skyward.blocking import in_thread
 from skyward.engine.calls.answer import Answer
 from skyward.engine.calls.call_failures import ending, failure
 from skyward.engine.calls.waiters import Future
-from skyward.engine.instances.detached_records import KeptAnswer, forget_detached
+from skyward.engine.instances.detached_records import FED, STREAM, KeptAnswer, LeftCall, forget_detached
 from skyward.errors import PoolClosedError, ProtocolError
 from skyward.link.descriptors import handed_out
 from skyward.link.frames import Frame, Kind, encode
@@ -25,7 +25,6 @@ from skyward.node.agent.fds import close_all
 
 if TYPE_CHECKING:
     from skyward.engine.instances.adopted import Adopted
-    from skyward.engine.instances.detached_records import LeftCall
     from skyward.engine.nodes.node_shell import NodeShell
     from skyward.engine.pool.event_loop import EngineLoop
     from skyward.model.spec.worker_layout import Worker
@@ -77,6 +76,12 @@ class AttachedCall:
         return self.future.result(timeout)
 
 
+_NOWHERE = "its node has neither the call nor its result"
+
+UNNAMED = "(unnamed)"
+"""The function of a call that its client, which died, had not written down yet."""
+
+
 class Unused(NamedTuple):
     """A result that has arrived, and was not used by the program."""
 
@@ -113,6 +118,9 @@ class InheritedCalls:
         self._arrived: list[tuple[Unused, AttachedCall]] = []
         self._withheld: list[Unused] | None = None
         self._inherits = self.waits = inheritance is not None
+        self._owned = inheritance is not None and inheritance.owned
+        # Whether another record of the pool takes the place of the one that it was attached by.
+        self.recorded = False
         self._pool_id = adopted.pool_id if adopted is not None else ""
         self.ends_at = adopted.ends_at if adopted is not None else 0.0
         self.lost_before = inheritance.lost if inheritance is not None else ()
@@ -120,6 +128,8 @@ class InheritedCalls:
         self.members = adopted.members if adopted is not None else 0
         self._last = inheritance.last_call if inheritance is not None else 0
         self._progress = asyncio.Event()
+        # Those of a client that died end later: a node may have been sent them since that was written down.
+        self._lost: dict[int, tuple[LeftCall, AttachedCall]] = {}
         made: list[AttachedCall] = []
         for index, calls in inheritance.nodes.items() if inheritance is not None else ():
             for call in calls:
@@ -129,8 +139,11 @@ class InheritedCalls:
         for call in inheritance.lost if inheritance is not None else ():
             attached = self._promised(call, None, caught_up)
             made.append(attached)
-            self._end(attached, failure(pool, "NodeLostError", call.lost))
-        self.all = tuple(sorted(made, key=lambda one: task_of(one.id)))
+            self._lost[call.id] = call, attached
+        if not self._owned:
+            self._end_lost()
+        self._caught_up = caught_up
+        self.all = _in_order(made)
 
     def buffer(self, workers: Worker) -> int | None:
         """Return how many calls may be sent ahead; None where none may be recalled, as these might be with them."""
@@ -144,7 +157,9 @@ class InheritedCalls:
         from skyward.engine.instances.kept_answers import forget_answers
 
         self.waits = False
-        await in_thread(forget_detached, self._pool_id)
+        self._end_lost()
+        if not self.recorded:
+            await in_thread(forget_detached, self._pool_id)
         await in_thread(forget_answers, self._pool_id)
         asked = [shell.ask({"resume": True}) for shell in shells if shell.rented.resumed is not None]
         for failed in await asyncio.gather(*asked, return_exceptions=True):
@@ -249,8 +264,56 @@ class InheritedCalls:
             with handed_out(fds):
                 self.takes(shell, frame, fds)
         there = {number for number in (*running, *ended) if isinstance(number, int)}
+        if self._owned:
+            self._correct(shell, there, known)
+            return
         missing = [number for number in self._open.get(shell.index, {}) if number not in there]
-        self._lose(shell.index, missing, "its node has neither the call nor its result")
+        self._lose(shell.index, missing, _NOWHERE)
+
+    def _known(self, number: int) -> LeftCall | None:
+        """Take a call out of those that were written down, whichever node it was on then."""
+        for calls in (self._lost, *self._open.values()):
+            if (found := calls.pop(number, None)) is not None:
+                return found[0]
+        return None
+
+    def _end_lost(self) -> None:
+        for call, attached in self._lost.values():
+            self._end(attached, failure(self._pool, "NodeLostError", call.lost))
+        self._lost.clear()
+
+    def _correct(self, shell: NodeShell, there: set[int], known: Mapping[str, Any]) -> None:
+        """Update what a client wrote down that died a moment later: calls came and went since then."""
+        mine = self._open.setdefault(shell.index, {})
+        lanes = dict(zip(known["running"], known.get("lanes") or (), strict=False))
+        # Its client had the results of these.
+        had = {number for number in known.get("delivered") or () if number not in there}
+        gone = {number for number in had if self._known(number) is not None}
+        made = []
+        for number in sorted(there - mine.keys(), key=task_of):
+            if self._is_old(number):
+                # Nodes return calls that they have not begun, which are sent to others then.
+                before = self._known(number) or LeftCall(id=number, function=UNNAMED)
+                gone.add(number)
+                call = evolve(
+                    before, lane=int(lanes.get(number, 0)), lost=before.lost if before.lost in (STREAM, FED) else ""
+                )
+                attached = self._promised(call, shell.index, self._caught_up)
+                mine[number] = call, attached
+                made.append(attached)
+        self.all = _in_order((*(one for one in self.all if one.id not in gone), *made))
+        # Until the other nodes have said what they have.
+        for number in [number for number in mine if number not in there]:
+            call, attached = mine.pop(number)
+            self._lost[number] = evolve(call, lost=call.lost or _NOWHERE), attached
+        self.lost_before = tuple(call for call, _ in self._lost.values())
+        for number, (call, attached) in list(mine.items()):
+            if call.lost:
+                del mine[number]
+                if shell.link is not None:
+                    shell.link.send_cancel(call)
+                self._end(attached, failure(self._pool, "NodeLostError", call.lost))
+        _log.info("inherited.corrected node=%s delivered=%d unwritten=%d", shell.index, len(gone), len(made))
 
     def lost(self, node: int, why: str) -> None:
         """Answer what a node has not answered, because it is lost."""
@@ -258,6 +321,7 @@ class InheritedCalls:
 
     def close(self, why: str) -> None:
         """Answer all that is still open, because the pool is left."""
+        self._end_lost()
         for calls in self._open.values():
             for _, attached in list(calls.values()):
                 self._end(attached, failure(self._pool, "PoolClosedError", why))
@@ -295,3 +359,7 @@ class InheritedCalls:
         if not future.cancelled():
             future.set_result(answer)
         self._progress.set()
+
+
+def _in_order(calls: Iterable[AttachedCall]) -> tuple[AttachedCall, ...]:
+    return tuple(sorted(calls, key=lambda one: task_of(one.id)))

@@ -25,12 +25,14 @@ class Records:
         provider: Where the machines come from.
         cluster: The pool, whatever its offer.
         reporting: Where events go.
+        lease: Seconds that nodes go on with their calls after this process's death; 0 for no longer than `ttl`.
     """
 
-    def __init__(self, provider: ProviderHandle, cluster: Cluster, reporting: Reporting) -> None:
+    def __init__(self, provider: ProviderHandle, cluster: Cluster, reporting: Reporting, *, lease: float = 0.0) -> None:
         self._provider = provider
         self._cluster = cluster
         self._reporting = reporting
+        self._lease = lease
         self._journal: Journal | None = None
         self._guardian: GuardianClient | None = None
         # Whether a launch went without an answer, so that machines of it may appear later.
@@ -52,7 +54,7 @@ class Records:
             # Late, because it is hardly ever needed.
             from skyward.engine.guardian.guardian_client import GuardianClient
 
-            self._guardian = GuardianClient(self._provider, self._cluster, self._reporting)
+            self._guardian = GuardianClient(self._provider, self._cluster, self._reporting, lease=self._lease)
 
     def write(self) -> None:
         """Write down from now on what is asked for."""

@@ -52,6 +52,7 @@ class GuardianClient:
         provider: Where the machines come from.
         cluster: The pool, whatever its offer.
         reporting: Where events go.
+        lease: Seconds that nodes go on with their calls after this process's death; 0 for no longer than `ttl`.
         start: Starts a guardian, with the pool's id and what it has to know.
     """
 
@@ -61,13 +62,14 @@ class GuardianClient:
         cluster: Cluster,
         reporting: Reporting,
         *,
+        lease: float = 0.0,
         start: Callable[[str, bytes], Awaitable[GuardianLink]] = GuardianLink.start,
     ) -> None:
         self._start = start
         self._provider = provider
         self._reporting = reporting
         ttl = cluster.spec.ttl or 0.0
-        self._duty = Duty(pool_id=cluster.pool_id, pool_name=cluster.pool_name, ttl=ttl, lag=APPEARING)
+        self._duty = Duty(pool_id=cluster.pool_id, pool_name=cluster.pool_name, ttl=ttl, lease=lease, lag=APPEARING)
         self._link: GuardianLink | None = None
         self._failure = ""
         self._refused: PluginError | None = None

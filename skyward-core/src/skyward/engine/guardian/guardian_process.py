@@ -18,8 +18,17 @@ from collections.abc import Callable
 
 from skyward.engine.guardian.guardian_messages import Client, charged, frame, framed, message
 from skyward.engine.guardian.guardian_termination import GuardianTermination
+from skyward.engine.instances.detached_records import DETACHED
+from skyward.engine.instances.owner_lock import acquire, release
 from skyward.engine.instances.provider_handle import ProviderHandle
-from skyward.plan.instances.guardian_duty import Duty, due, pause, take
+from skyward.errors import SkywardError
+from skyward.plan.instances.guardian_duty import Duty, due, pause, spared, take
+
+LEASE_SPARE = 60.0
+"""Seconds that machines with a lease have to end by themselves, before they are ended."""
+
+LONG_LOOK = 30.0
+"""Seconds between two looks whether a pool was attached, once it has nothing but nodes with a lease."""
 
 LOOK = 2.0
 """Seconds between two looks whether the client still lives, or whether it is time."""
@@ -86,8 +95,42 @@ class Guardian:
         )
         # The guardians of one client's pools do not all ask at once.
         await self._wait_until(due(self._duty, died=died) + SPREAD * random.random())
+        if self._duty.lease and not self._duty.at_once and not await self._lease_over(ending, died):
+            ending.note("its pool is another client's, or nothing of it is left")
+            ending.close()
+            return
         await self._end(ending, died)
         ending.close()
+
+    async def _lease_over(self, ending: GuardianTermination, died: float) -> bool:
+        """
+        Wait until a pool's lease is over, and end before what is no node of it that another client may go on with.
+
+        What is ended is ended under the pool's own lock, without which no client attaches it.
+
+        Returns:
+            Whether the rest of the pool is to be ended: not if it was attached, or this computer is being shut down,
+            as each of its nodes has a watchdog.
+        """
+        pool_id, over = self._duty.pool_id, False
+        while not self._hurry.is_set():
+            try:
+                if not acquire(pool_id):
+                    return False
+                about = next((one for one in DETACHED.heads() if one.pool_id == pool_id), None)
+                if about is None or time.time() > about.ends_at + LEASE_SPARE:
+                    return True
+                if not over:
+                    booting = GuardianTermination(self._handle, spared(self._duty, about.machines))
+                    over = await booting.attempt(self._now() - died)
+                    booting.close()
+                release(pool_id, over=False)
+            except (OSError, SkywardError) as error:
+                ending.note(f"whether its pool was attached is unknown: {error}")
+                if self._now() > died + self._duty.lease + LEASE_SPARE:
+                    return True
+            await self._wait_until(self._now() + (LONG_LOOK if over else LOOK))
+        return False
 
     async def _begun(self) -> bool:
         """Take the charge over; False where that fails, which is reported to the client."""

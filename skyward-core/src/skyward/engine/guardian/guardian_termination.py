@@ -71,7 +71,7 @@ class GuardianTermination:
         before, self._left = self._ended, to_end(self._duty, listed, self._ended)
         if trouble := await self._end(self._left):
             return self._failed(trouble)
-        self._empty = 0 if listed else self._empty + 1
+        self._empty = 0 if listed - self._duty.spared else self._empty + 1
         # What is listed although its end was confirmed is looked at less and less often.
         self.failures = self.failures + 1 if self._left and not listed - before else 0
         return over(self._duty, empty=self._empty, since=since)

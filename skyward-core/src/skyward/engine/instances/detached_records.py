@@ -20,6 +20,11 @@ from skyward.plan.instances.detached_pool import Detached
 __all__ = ["DETACHED", "DetachedNode", "DetachedPool", "Inheritance", "KeptAnswer", "LeftCall", "forget_detached"]
 
 
+STREAM = "it gave its items to the client that died"
+FED = "it took items from the client that died"
+"""Why calls can have no result without their client, wherever they are."""
+
+
 @frozen(kw_only=True)
 class LeftCall:
     """
@@ -106,12 +111,14 @@ class Inheritance:
         lost: Calls whose nodes are lost.
         last_call: The highest id of a task that there has been.
         answers: Results that an earlier client had and did not use, by their calls: each a frame and its buffers.
+        owned: Whether that client died without a word, so that nodes may have more calls than these, and others not.
     """
 
     nodes: Mapping[int, tuple[LeftCall, ...]]
     lost: tuple[LeftCall, ...] = ()
     last_call: int = 0
     answers: Mapping[int, tuple[Frame, list[bytes]]] = attrs.field(factory=dict)
+    owned: bool = False
 
 
 def _dumps(pool: DetachedPool) -> bytes:

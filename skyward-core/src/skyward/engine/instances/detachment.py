@@ -120,13 +120,7 @@ class Detachment:
         except (OSError, ConfigError):
             raise
         except Exception as error:
-            # What is pickled is the user's own, such as a provider or a plugin.
-            raise ConfigError(
-                f"Pool {self._left.name!r} cannot be detached, because its spec cannot be written down: "
-                f"{type(error).__name__}: {error}.",
-                pool=self._left.name,
-                hint="Make provider= and plugins= of what can be pickled.",
-            ) from error
+            raise self._unwritable(error) from error
 
     async def park(self) -> None:
         """
@@ -168,6 +162,34 @@ class Detachment:
             if isinstance(outcome, BaseException):
                 _log.warning("%s could not be returned: %s: %s", shell.where, type(outcome).__name__, outcome)
         await in_thread(self._write, *self._record(calls), answers)
+
+    async def record_owned(self) -> None:
+        """
+        Write down the nodes as those of a client that has not left them, for another one once it is dead.
+
+        Raises:
+            ConfigError: If a part of it cannot be pickled, or there is no directory for it.
+            OSError: If it is not on the disk.
+        """
+        for shell in self._nodes:
+            if isinstance(shell.host, LeavableHost):
+                self._keys[shell] = shell.host.host_key
+        about, body = self._record({})
+        try:
+            await in_thread(DETACHED.write, evolve(about, owned=True), body)
+        except (OSError, ConfigError):
+            raise
+        except Exception as error:
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: Exception) -> ConfigError:
+        # What is pickled is the user's own, such as a provider or a plugin.
+        return ConfigError(
+            f"Pool {self._left.name!r} cannot be detached, because its spec cannot be written down: "
+            f"{type(error).__name__}: {error}.",
+            pool=self._left.name,
+            hint="Make provider= and plugins= of what can be pickled.",
+        )
 
     def cut(self) -> None:
         """End the links of the nodes that are left: what they answer from now on is for the next client."""

@@ -141,7 +141,7 @@ class Launching:
     @property
     def life(self) -> float:
         """Return for how many seconds a machine counts as ours after its expiry was written."""
-        return max(LIFE, 2 * (self._spec.ttl or 0.0))
+        return max(LIFE, 2 * max(self._spec.ttl or 0.0, self._options.lease or 0.0))
 
     @property
     def _expires(self) -> bool:

@@ -101,7 +101,7 @@ class Provisioning:
         anything = self._any_offer()
         self._instances = instances
         self.regions = Regions(self._provider, pool_id, request.options, reporting)
-        records = Records(self._provider, anything, reporting)
+        records = Records(self._provider, anything, reporting, lease=request.options.lease or 0.0)
         self._launching = Launching(
             self._provider,
             anything,

@@ -13,8 +13,10 @@ from skyward.blocking import in_thread
 from skyward.engine.calls.batches import all_of
 from skyward.engine.calls.call import number_after
 from skyward.engine.instances.adopted import Adopted
+from skyward.engine.instances.call_journal import JournalledCalls, read_calls
 from skyward.engine.instances.detached_records import DETACHED, DetachedNode, Inheritance, LeftCall
 from skyward.engine.instances.kept_answers import kept_answers
+from skyward.engine.instances.owner_lock import acquire, release
 from skyward.engine.instances.rented import Resumed
 from skyward.engine.nodes.lingering_host import Claim, claim
 from skyward.engine.source.bundle import runtime_bundle
@@ -31,6 +33,14 @@ if TYPE_CHECKING:
     from skyward.model.spec.spec import Spec
 
 __all__ = ["take_over"]
+
+UNWRITTEN_CALLS = 1 << 32
+"""Ids beyond the last one that a dead client wrote down; more than it can have given to calls since then."""
+
+UNWRITTEN_MEMBERS = 1000
+"""Versions of the members beyond the last one that a dead client wrote down."""
+
+_NODE_GONE = "its node was lost while its client died"
 
 _log = logging.getLogger(__name__)
 
@@ -56,9 +66,21 @@ async def take_over(about: Detached, spec: Spec) -> Adopted:
             pool=about.pool_name,
             hint="Attach it with that version, or end it: sky down " + about.pool_id,
         )
+    if not await in_thread(acquire, about.pool_id):
+        raise _held(about)
+    try:
+        return await _taken_over(about, spec)
+    except BaseException:
+        release(about.pool_id, over=False)
+        raise
+
+
+async def _taken_over(about: Detached, spec: Spec) -> Adopted:
     left: DetachedPool | None = await in_thread(DETACHED.read, about)
     if left is None:
         raise _held(about)
+    if about.owned:
+        left = _with_calls(left, await in_thread(read_calls, about.pool_id))
     visits = KeptVisit()
     # Of several clients the one that has the first node has them all.
     claims: list[tuple[DetachedNode, Claim]] = []
@@ -103,10 +125,21 @@ async def take_over(about: Detached, spec: Spec) -> Adopted:
         shared=left.shared,
         visits=visits,
         resumed={node.machine.mark: _resumed(node) for node in got},
-        inheritance=_inheritance(got, (*left.lost, *lost), left.last_call, answers),
-        members=left.members,
+        inheritance=evolve(_inheritance(got, (*left.lost, *lost), left.last_call, answers), owned=about.owned),
+        # A client that dies may not have written down its last ones.
+        members=left.members + (UNWRITTEN_MEMBERS if about.owned else 0),
         ends_at=about.ends_at,
     )
+
+
+def _with_calls(left: DetachedPool, calls: JournalledCalls) -> DetachedPool:
+    """Return a pool whose client died with its calls, as the journal has them."""
+    there = {node.machine.instance.node for node in left.nodes}
+    gone = [evolve(call, lost=_NODE_GONE) for node in calls.nodes if node not in there for call in calls.nodes[node]]
+    nodes = [evolve(node, calls=calls.nodes.get(node.machine.instance.node, ())) for node in left.nodes]
+    # What it made after the last snapshot has ids beyond those in it.
+    last = max(left.last_call, calls.last) + UNWRITTEN_CALLS
+    return evolve(left, nodes=tuple(nodes), lost=(*left.lost, *gone, *calls.unsent), last_call=last)
 
 
 def _resumed(node: DetachedNode) -> Resumed:
@@ -128,6 +161,12 @@ def _inheritance(
 
 
 def _held(about: Detached) -> ConfigError:
+    if about.owned:
+        return ConfigError(
+            f"The pool {about.pool_name!r} ({about.pool_id}) has a client that lives, or has just been ended.",
+            pool=about.pool_name,
+            hint="One client has a pool at a time: end that one, or have it detach.",
+        )
     return ConfigError(
         f"The detached pool {about.pool_name!r} ({about.pool_id}) is attached by another client already, or has just "
         "ended.",

@@ -156,6 +156,10 @@ class LeavableHost(Host, Protocol):
 
     session: str
 
+    @property
+    def host_key(self) -> str:
+        """Return its machine's host key, as in a file of known hosts; empty while there is no connection to it."""
+
     async def detach(self, seconds: float) -> str:
         """
         Leave the node, which ends in so many seconds, unless another client claims it.

@@ -266,6 +266,13 @@ class SSHHost:
         script = stop(self._name, patience) if self._recipe.end else leave(self._name, patience)
         await run(connection, script, timeout=patience + COMMAND_TIMEOUT)
 
+    @property
+    def host_key(self) -> str:
+        """Return the machine's host key, as in a file of known hosts; empty while there is no connection."""
+        key = None if self._connection is None else self._connection.get_server_host_key()
+        line: bytes = b"" if key is None else key.export_public_key()
+        return line.decode().strip()
+
     async def linger(self, seconds: float) -> str:
         """Leave the machine waiting for the next pool, and return its host key."""
         return await linger(await self._connect(DIALLING), self._name, seconds)

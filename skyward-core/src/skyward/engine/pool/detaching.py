@@ -23,7 +23,6 @@ from skyward.plan.instances.lingering import LEAST
 
 if TYPE_CHECKING:
     from skyward.engine.nodes.node_shell import NodeShell
-    from skyward.engine.pool.opening import OpenPool
     from skyward.engine.pool.running import Running
 
 __all__ = ["detach_pool"]
@@ -34,12 +33,12 @@ SENDING = 30.0
 _LOOK = 0.01
 
 
-def detach_pool(opened: OpenPool, name: str | None, lease: float | None, idle: float | None) -> str:
+def detach_pool(running: Running, name: str | None, lease: float | None, idle: float | None) -> str:
     """
     Leave a pool to another client; it is to be closed then.
 
     Args:
-        opened: The pool.
+        running: The pool.
         name: What it is attached by; None is the pool's own name.
         lease: Seconds until its machines end; None is its `ttl`.
         idle: Seconds after which a machine ends that has nothing to do; None for all of the lease.
@@ -52,12 +51,16 @@ def detach_pool(opened: OpenPool, name: str | None, lease: float | None, idle: f
         UsageError: If something under way needs this client.
         ProvisionError: If no node can be left.
     """
-    running = opened.running
-    detaching = running.engine.run(_prepared(running, name, lease, idle))
+    running.engine.run(running.record.pause())
     try:
-        running.engine.run(_parted(running, detaching))
+        detaching = running.engine.run(_prepared(running, name, lease, idle))
+        try:
+            running.engine.run(_parted(running, detaching))
+        except BaseException:
+            running.engine.run(detaching.withdraw())
+            raise
     except BaseException:
-        running.engine.run(detaching.withdraw())
+        running.engine.post(running.record.go_on)
         raise
     running.provisioning.linger = running.provisioning.terminator.linger = detaching
     return running.provisioning.pool_id
@@ -140,6 +143,9 @@ async def _parted(running: Running, detaching: Detachment) -> None:
         async with asyncio.timeout(SENDING):
             while dispatch.unsent:  # noqa: ASYNC110  # several things have to come, and none says so
                 await asyncio.sleep(_LOOK)
+    except asyncio.CancelledError:
+        dispatch.send_all(wanted=False)
+        raise
     except TimeoutError:
         dispatch.send_all(wanted=False)
         raise UsageError(

@@ -26,6 +26,7 @@ from skyward.engine.instances.adoption import adopt
 from skyward.engine.instances.choosing import choose
 from skyward.engine.nodes.forwarding import check_free
 from skyward.engine.pool.event_loop import engine_loop
+from skyward.engine.pool.lease_record import LeaseRecord, check_lease
 from skyward.engine.pool.left_nodes import return_claimed
 from skyward.engine.pool.pool_door import answering
 from skyward.engine.pool.running import Running
@@ -130,9 +131,12 @@ def open_pool(
             opened.around.enter_context(
                 hooks.entered(running.spec.plugins, "around_client", pool, running.provisioning.cluster)
             )
+            running.engine.run(running.record.begin())
             running.engine.run(running.inherited.resume(running.ready_shells()))
         except BaseException as error:
             # An interrupt may come just when nodes are ready, whatever was being waited for.
+            if opened is not None and request.detached is not None and not opened.running.inherited.waits:
+                _leave_again(opened)
             for each_begun in begun:
                 _terminate(each_begun, error, PATIENCE)
             usable(None)
@@ -195,6 +199,17 @@ def close_pool(opened: OpenPool, error: BaseException | None) -> None:
         opened.meter.raise_undelivered()
         running.stopping.raise_undelivered()
     _report_unwritten(running.clouds.unwritten, error)
+
+
+def _leave_again(opened: OpenPool) -> None:
+    """Leave a pool once more that was attached, and whose nodes have begun to send what they kept."""
+    # Late, because few pools are attached.
+    from skyward.engine.pool.detaching import detach_pool
+
+    try:
+        detach_pool(opened.running, opened.running.name, None, None)
+    except (SkywardError, OSError) as failed:
+        _log.warning("The nodes of pool %r could not be left, and are terminated: %s", opened.running.name, failed)
 
 
 def _trust(running: Running) -> Data | None:
@@ -269,8 +284,10 @@ def _first_that_opens(
         alternatives = index + 1 < len(order)
         ids = numbers if adopted is None else itertools.chain((adopted.pool_id,), numbers)
         running = Running(evolve(request, adopted=adopted), spec, ids, dispatcher, meter, alternatives=alternatives)
+        running.record = LeaseRecord(running)
         begun.append(running)
         try:
+            check_lease(running)
             running.engine.run(running.open())
         except BaseException as error:
             _terminate(running, error, 0.0)

@@ -106,6 +106,9 @@ class _Door:
 
     async def open(self) -> None:
         private.directory(self._path.parent, hint=STATE_HINT)
+        # A client before, which was killed, may have left its own.
+        with contextlib.suppress(FileNotFoundError):
+            self._path.unlink()
         sock = socket.socket(socket.AF_UNIX)
         try:
             with _short(self._path) as short:

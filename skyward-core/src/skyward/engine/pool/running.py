@@ -34,6 +34,7 @@ from skyward.engine.nodes.silence import SilenceWatch
 from skyward.engine.pool.event_loop import engine_loop
 from skyward.engine.pool.kept_files import KeptFiles
 from skyward.engine.pool.node_reports import NodeReports
+from skyward.engine.pool.pool_record import NoRecord, PoolRecord
 from skyward.engine.pool.snapshot import snapshot
 from skyward.engine.pool.stopping import Stopping
 from skyward.engine.pool.wholeness import Wholeness
@@ -129,6 +130,7 @@ class Running:
         self._silence = SilenceWatch(self.engine, self.options, self.dispatch, self.membership, self.reporting)
         self.clouds = Clouds(self.engine, request, self.provisioning, ids, self.reporting, self.instances, self._ended)
         self._sick = SickMachines(self.clouds.of)
+        self.record: PoolRecord = NoRecord()
 
     # From the user's threads.
 
@@ -219,6 +221,7 @@ class Running:
         """
         if self._closed:
             return
+        await self.record.pause()
         await self.dispatch.leave(f"The pool {self.name!r} is closed.")
         self.inherited.close(f"The pool {self.name!r} is closed.")
         self._silence.close()
@@ -236,6 +239,7 @@ class Running:
                 self.reporting.error(failed, fatal=True)
         finally:
             self._closed = True
+            await self.record.close(left=self.provisioning.linger.stays)
             self.maker.close()
             await in_thread(self._kept.close)
             await in_thread(self.reporting.emitted.close)
@@ -244,6 +248,7 @@ class Running:
     async def abort(self, within: float) -> None:
         """Terminate every node within seconds; what takes longer is left to the guardian."""
         self._patience = 0.0
+        await self.record.close(left=self.provisioning.linger.stays)
         for shell in self.instances.shells:
             shell.abort()
         await finished(self._tasks, within)

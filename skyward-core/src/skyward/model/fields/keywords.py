@@ -87,6 +87,7 @@ class PoolKeywords(TypedDict, total=False):
     ports: PortsLike
     budget: float | None
     linger: float
+    lease: float | None
     warm_image: bool
     health_checker: HealthChecker | None
 

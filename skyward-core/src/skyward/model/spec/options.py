@@ -195,6 +195,8 @@ class Options:
         budget: The most that the whole pool may cost, in USD; None for no limit.
         linger: How long the machines wait, once the pool was left, for a pool of the same spec and image, which is
             ready in seconds then; they are billed meanwhile, and end by themselves.
+        lease: How long the nodes go on with their calls if this program dies, and `sky.attach` goes on with the pool;
+            they are billed meanwhile, and end by themselves. None has them end after `ttl`, with all that they have.
         warm_image: Whether machines boot from an image of a machine that was made ready before for the same image and
             plugins; where the provider has none yet, it is made of the first node, and kept until it is deleted.
         health_checker: Checks nodes while they are used, and has those replaced that fail again and again.
@@ -235,6 +237,7 @@ class Options:
     ports: tuple[tuple[int, int], ...] = field(default=(), converter=ports)
     budget: float | None = field(default=None, validator=optional(positive))
     linger: float = field(default=0.0, validator=waiting)
+    lease: float | None = field(default=None, validator=optional(lasting))
     warm_image: bool = field(default=False, validator=switch)
     health_checker: HealthChecker | None = field(default=None, validator=_health_checker)
 

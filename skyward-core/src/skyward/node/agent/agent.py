@@ -16,6 +16,7 @@ from skyward.errors import ProtocolError
 from skyward.link.channel import Batch, Channel, Link
 from skyward.link.frames import VERSION, Frame, Kind, decode_json, encode, encode_json
 from skyward.link.messages import CALL, CANCEL, FUNCTION_DIGEST, TASK, TaskFlag, decode_start
+from skyward.link.wire import KIND_AT
 from skyward.node.agent.agent_watch import Watching
 from skyward.node.agent.child_process import ChildProcess
 from skyward.node.agent.deadlines import Deadlines
@@ -66,7 +67,7 @@ class Agent:
             self._files_directory,
             members=self._members,
             lines=lambda: self._lines,
-            tell=self._tell,
+            tell=self._tell_ended,
             on_frame=self._on_worker_frame,
             on_put=self._store.keep_put,
         )
@@ -103,12 +104,12 @@ class Agent:
         self._client = link = await door.open(path, self._on_client_frame, self._on_client_closed)
         link.on_drained, link.on_announced = self._resume_workers, self._store.wanted
         self._shared.serve(link)
-        door.on_admitted = self._shared.reset
         results, lines = (os.path.join(self._directory, name) for name in ("results", "lines"))
         kept = self._results = ResultStore(self._loop, link, results, on_stored=self._resume_workers)
         said = SpooledLines(self._tell, self._workers.processes.values, loop=self._loop, link=link, spool=Spool(lines))
         self._lines = said
-        self._succession = Succession(self._loop, self._directory, link, kept, said, self._in_flight, self._answer)
+        self._succession = Succession(self._loop, self._directory, door, kept, said, self._in_flight, self._answer)
+        door.on_admitted = self._admitted
 
     def reap(self) -> None:
         """Collect children that ended, our own and adopted ones."""
@@ -250,6 +251,11 @@ class Agent:
         if self._results is not None:
             self._results.begins(call, streams=bool(flags & TaskFlag.STREAM))
 
+    def _admitted(self) -> None:
+        self._shared.reset()
+        if self._succession is not None:
+            self._succession.admitted()
+
     def _to_control(self, frame: Frame, fds: tuple[int, ...]) -> None:
         process = self._workers.of(frame)
         hold = HeldFds(fds)
@@ -319,6 +325,13 @@ class Agent:
             self._mind_backlog()
         self._workers.answered(process, lane)
 
+    def _tell_ended(self, frame: bytes) -> None:
+        """Send what a process leaves at its end, of which another client needs the results."""
+        if self._results is not None and frame[KIND_AT] == Kind.RESULT:
+            self._results.send_failed(frame)
+        else:
+            self._tell(frame)
+
     def _tell(self, frame: bytes, fds: tuple[int, ...] = (), hold: object = None) -> None:
         if self._client is not None:
             self._client.send(frame, fds, hold)
@@ -328,8 +341,8 @@ class Agent:
     def _answer(self, said: dict[str, Any]) -> None:
         self._tell(encode_json(Kind.ANSWER, said))
 
-    def _in_flight(self) -> list[int]:
-        return [call for process in self._workers.processes.values() for call in process.in_flight]
+    def _in_flight(self) -> list[tuple[int, int]]:
+        return [(call, process.lane) for process in self._workers.processes.values() for call in process.in_flight]
 
     def _mind_backlog(self) -> None:
         """Read no more from workers while too much waits for the client, and is nowhere else."""

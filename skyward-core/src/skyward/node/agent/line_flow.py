@@ -157,6 +157,8 @@ class SpooledLines(Lines):
         self._link = link
         self._spool = spool
         self._looking: asyncio.TimerHandle | None = None
+        # Whether the client counts as dead, and another one may come.
+        self.alone = False
 
     def park(self) -> None:
         """Keep lines until another client is there; events are for one that is."""
@@ -170,7 +172,7 @@ class SpooledLines(Lines):
 
     def emit(self, lane: int, frame: Frame, fds: tuple[int, ...]) -> None:
         """Pass an event on, unless no client is there."""
-        if self._link.parked:
+        if self._link.parked or self.alone:
             close_all(fds)
         else:
             super().emit(lane, frame, fds)

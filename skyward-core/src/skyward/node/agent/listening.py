@@ -16,7 +16,7 @@ from skyward.link.channel import Batch
 from skyward.link.frames import Frame, decode_json
 from skyward.link.hello import why_refused
 from skyward.link.wire import Wire
-from skyward.plan.bootstrap.node_scripts import call_path
+from skyward.plan.bootstrap.node_scripts import SILENT, call_path
 
 ROOM = 256 << 10
 """Bytes that may wait in a connection's buffer."""
@@ -33,6 +33,8 @@ class AgentListener:
         batch: Where the agent gathers writes.
         session: The name.
         lease: A file that is touched while the client is there.
+
+    `leased` says that another client may take the node over once its own is dead.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, batch: Batch, session: str, lease: str) -> None:
@@ -43,8 +45,12 @@ class AgentListener:
         self._beats = 0
         self._beaten_at = 0.0
         self._server: asyncio.AbstractServer | None = None
+        self.leased = False
         self.wire: Wire | None = None
+        self._here = os.path.join(os.path.dirname(lease), "client")
         self.on_admitted: Callable[[], None] = lambda: None
+        self.on_succeeded: Callable[[], None] = lambda: None
+        self.on_away: Callable[[], None] = lambda: None
 
     async def open(
         self,
@@ -58,7 +64,13 @@ class AgentListener:
         Where the client waits for the agent itself, beside the node's directory, it is called first.
         """
         self.wire = Wire(
-            self._loop, self._batch, self._session, on_frame=on_frame, on_closed=on_closed, on_received=self._beat
+            self._loop,
+            self._batch,
+            self._session,
+            on_frame=on_frame,
+            on_closed=on_closed,
+            on_lost=self._lost,
+            on_received=self._beat,
         )
         await self._call(call_path(os.path.dirname(path)))
         # The directory is the owner's alone; a name that is in place only once everything is ready shows that it is.
@@ -92,7 +104,10 @@ class AgentListener:
             raise ProtocolError(refused)
         if succeeds:
             self._session = hello["session"]
+            self.on_succeeded()
             self.wire.renew(self._session)
+        with contextlib.suppress(OSError):
+            os.close(os.open(self._here, os.O_WRONLY | os.O_CREAT, 0o600))
         # What went over the connection before may hang until it is noticed.
         self.on_admitted()
         self.wire.attach(guest)
@@ -102,15 +117,17 @@ class AgentListener:
     def _succeeds(self, hello: Mapping[str, Any]) -> bool:
         """Return whether a client takes the node over: of several that know the last one's session, the first."""
         session = hello.get("session")
-        parked = self.wire is not None and self.wire.parked
+        # One that was not left belongs to its client for as long as that is heard.
+        free = self.wire is not None and (self.wire.parked or (self.leased and self.wire.away(SILENT)))
         before = hello.get("succeeds")
         return (
-            parked
-            and isinstance(session, str)
-            and bool(session)
-            and isinstance(before, list)
-            and self._session in before
+            free and isinstance(session, str) and bool(session) and isinstance(before, list) and self._session in before
         )
+
+    def _lost(self, error: Exception | None) -> None:
+        with contextlib.suppress(OSError):
+            os.unlink(self._here)
+        self.on_away()
 
     def _beat(self) -> None:
         """Write a heartbeat of the client for the watchdog, at most once a second."""

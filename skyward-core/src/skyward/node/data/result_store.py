@@ -22,6 +22,9 @@ _log = logging.getLogger(__name__)
 MOST_BYTES = 1 << 30
 """Bytes on disk at most; what is more stays in memory."""
 
+DELIVERED = 4096
+"""Attempts of which it is known for longer than their results that the client has these, at most."""
+
 PATIENCE = 1.0
 """Seconds for which a result may be on its way before it is stored."""
 
@@ -125,6 +128,8 @@ class ResultStore:
         self._thread = ThreadPoolExecutor(1, "result_store")
         self._looking: asyncio.TimerHandle | None = None
         self._over = False
+        # For the next client, where this one dies: which of its calls have no result here because it has that.
+        self.delivered: deque[int] = deque(maxlen=DELIVERED)
         self.stored = 0
         self.on_disk = 0
 
@@ -163,6 +168,19 @@ class ResultStore:
             self._store(kept)
         elif self._looking is None:
             self._looking = self._loop.call_later(self._patience, self._look)
+
+    def send_failed(self, frame: bytes) -> None:
+        """
+        Send what became of an attempt whose process ended; it is not stored, as it would be over with this node.
+
+        Args:
+            frame: The header and body of its RESULT.
+        """
+        call, _, _ = RESULT.unpack_from(frame, HEADER.size)
+        self._streams.discard(call)
+        self._kept[call] = kept = _StoredResult(call, frame, (), None, self._loop.time())
+        kept.stored = True
+        self._send(kept)
 
     @property
     def calls(self) -> list[int]:
@@ -280,6 +298,7 @@ class ResultStore:
             # It was tried again meanwhile; what is stored is a later result.
             return
         kept.gone = True
+        self.delivered.append(kept.call)
         del self._kept[kept.call]
         if kept.on_disk:
             self.on_disk -= kept.size

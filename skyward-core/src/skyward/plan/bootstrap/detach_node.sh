@@ -9,4 +9,4 @@ done
 echo @SECONDS@ >"$node/linger.new" && mv -f "$node/linger.new" "$node/linger" || exit 6
 echo "detach $$ $(date +%s)" >"$node/lease" || exit 6
 # A client that has claimed it, and could not go on with it, returns it so.
-rm -rf "$node/claim" "$node/idle"
+rm -rf "$node/claim" "$node/idle" "$node/client"

@@ -9,6 +9,9 @@ from skyward.shell_files import shell_file
 CALL = ".in"
 """What follows the name of a node's directory in that of the socket at which its client waits for its agent."""
 
+SILENT = 20.0
+"""Seconds of silence after which a client that is still connected counts as dead, where another one may come."""
+
 
 def call_path(node: str) -> str:
     """
@@ -116,7 +119,7 @@ def claim(name: str, seconds: float) -> str:
     >>> "/nodes/\\"pool-0" in claim("pool-0", 600.0)
     True
     """
-    claiming = shell_file(__package__, "claim_node.sh", SECONDS=str(max(1, int(seconds))))
+    claiming = shell_file(__package__, "claim_node.sh", SECONDS=str(max(1, int(seconds))), SILENT=str(int(SILENT)))
     return f"{shell_file(__package__, 'lingered_node.sh', NAME=shlex.quote(name))}\n{claiming}"
 
 

@@ -1,6 +1,8 @@
 #!/bin/sh
 MARK=@NAME@
 node="${SKYWARD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skyward}/nodes/$MARK"
+# What ends it from now on is its client's silence, and not the lease of a node that would go on without one.
+rm -f "$node/linger"
 pid=$(cat "$node/agent.pid" 2>/dev/null)
 tries=@TRIES@
 while [ -n "$pid" ] && alive "$pid" && [ "$tries" -gt 0 ]; do

@@ -31,6 +31,7 @@ class Detached:
         since: When it was detached, in seconds since 1970.
         ends_at: When its lease ends, in seconds since 1970: the machines' own watchdogs end them.
         runtime: Digest of the Skyward that its nodes run.
+        owned: Whether this was written down by a client that had not left it: it is to be attached once that is dead.
     """
 
     pool_id: str
@@ -42,6 +43,7 @@ class Detached:
     since: float
     ends_at: float
     runtime: str
+    owned: bool = False
 
 
 def lease_of(lease: float | None, ttl: float | None) -> float:

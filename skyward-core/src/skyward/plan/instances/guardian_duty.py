@@ -16,7 +16,8 @@ from skyward.plan.instances.instance_list import APPEARING, MISSES
 from skyward.plan.instances.owned_instances import of_another
 
 __all__ = ["Dismissed", "Duty", "InstanceEnded", "Message", "RegionOpened", "Opening", "InstanceRented", "TakeOver"]
-__all__ += ["LIFE", "Ender", "due", "ender", "existing", "needed", "over", "pause", "promise", "take", "to_end"]
+__all__ += ["LIFE", "Ender", "due", "ender", "existing", "needed", "over", "pause", "promise", "spared", "take"]
+__all__ += ["to_end"]
 
 LIFE = (InstanceState.PENDING, InstanceState.RUNNING, InstanceState.ENDING)
 """The states in which a machine may be billed, in the order of its life."""
@@ -102,10 +103,12 @@ class Duty:
         pool_id: The use of the pool whose machines it ends.
         pool_name: What the user calls the pool.
         ttl: Seconds from the client's death until the machines are ended.
+        lease: Seconds from then until those are ended that another client may go on with; 0 where there are none.
         lag: Seconds from the client's death until a list without machines is believed.
         opening: Where something that machines share may have been set up, and no more: the pool there.
         regions: Where machines may have been rented: the pool there, and what they share.
         machines: Those that are known to exist.
+        spared: Those that are left alone, because another client may go on with them.
         at_once: Whether no guardian has to be waited for.
         dismissed: Whether nothing is left to guard.
     """
@@ -113,10 +116,12 @@ class Duty:
     pool_id: str
     pool_name: str
     ttl: float
+    lease: float = 0.0
     lag: float = APPEARING
     opening: tuple[Cluster, ...] = ()
     regions: tuple[tuple[Cluster, Any], ...] = ()
     machines: frozenset[str] = frozenset()
+    spared: frozenset[str] = frozenset()
     at_once: bool = False
     dismissed: bool = False
 
@@ -193,8 +198,9 @@ def promise(machines: str, guardian: int, duty: Duty, facts: ProviderFacts, *, e
     when = "cannot end their own bill"
     if facts.ends_own_bill == "running":
         when = "end their own bill only once they run"
+    after = f"{max(duty.ttl, duty.lease):g} s after this process dies{', unless it is attached' if duty.lease else ''}"
     return (
-        f"{machines} {when}: guardian (process {guardian}) ends them {duty.ttl:g} s after this process dies. "
+        f"{machines} {when}: guardian (process {guardian}) ends them {after}. "
         f"If this computer dies too, they are found and ended with: sky down {'--expired' if expire else duty.pool_id}"
     )
 
@@ -245,6 +251,21 @@ def due(duty: Duty, *, died: float) -> float:
     return died if duty.at_once else died + duty.ttl
 
 
+def spared(duty: Duty, machines: Iterable[str]) -> Duty:
+    """
+    Return what a guardian knows without the machines that another client may go on with.
+
+    Args:
+        duty: What it knows.
+        machines: Those that the client had written down as nodes that outlive it.
+
+    >>> duty = Duty(pool_id="a1", pool_name="train", ttl=600.0, machines=frozenset({"i-1", "i-2"}))
+    >>> sorted(spared(duty, ["i-1"]).machines)
+    ['i-2']
+    """
+    return evolve(duty, machines=duty.machines - set(machines), spared=frozenset(machines))
+
+
 def existing(instances: Iterable[Instance], pool_id: str, *, tagged: bool = False) -> frozenset[str]:
     """
     Return the ids of a pool's machines that may cost money; never one on which another pool is written.
@@ -272,7 +293,7 @@ def to_end(duty: Duty, listed: frozenset[str], ended: frozenset[str]) -> tuple[s
         listed: What the provider lists.
         ended: What the guardian has ended; if it is listed all the same, it is ended once more.
     """
-    return tuple(sorted(listed | (duty.machines - ended)))
+    return tuple(sorted((listed | (duty.machines - ended)) - duty.spared))
 
 
 def over(duty: Duty, *, empty: int, since: float) -> bool:
