@@ -17,7 +17,7 @@ from skyward.engine.instances.linger import Linger
 from skyward.engine.instances.owner_lock import acquire, release
 from skyward.engine.instances.provider_recipe import ProviderRecipe
 from skyward.engine.nodes.host import LeavableHost
-from skyward.engine.pool.event_loop import in_thread
+from skyward.blocking import in_thread
 from skyward.engine.pool.left_nodes import terms
 from skyward.errors import ConfigError, SkywardError
 from skyward.plan.instances.billing import ENDING_S

@@ -434,8 +434,6 @@ class Running:
             if node.link is not None:
                 node.link.send_files(packed)
 
-    # Size.
-
     @property
     def state(self) -> lifecycle.PoolState:
         """Return what the pool is at this moment."""
