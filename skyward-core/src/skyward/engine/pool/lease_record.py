@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from skyward.blocking import in_thread
 from skyward.engine.calls.call import new_id
 from skyward.engine.instances.call_journal import forget_calls, write_calls
 from skyward.engine.instances.detached_records import DETACHED, FED, STREAM, LeftCall
@@ -17,7 +18,6 @@ from skyward.engine.instances.linger import Linger
 from skyward.engine.instances.owner_lock import acquire, release
 from skyward.engine.instances.provider_recipe import ProviderRecipe
 from skyward.engine.nodes.host import LeavableHost
-from skyward.blocking import in_thread
 from skyward.engine.pool.left_nodes import terms
 from skyward.errors import ConfigError, SkywardError
 from skyward.plan.instances.billing import ENDING_S
