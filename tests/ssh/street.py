@@ -264,6 +264,11 @@ class Street:
         with provider._books() as books:
             return [row["id"] for row in provider.there(books) if any(self.hosts[row["host"]].cache.glob("nodes/*"))]
 
+    @property
+    def disturbed(self) -> bool:
+        """Return whether anything is still wrong."""
+        return bool(self._undone)
+
     def undo(self, *, all_: bool = False) -> None:
         """Undo what has been wrong for long enough, or everything."""
         due = [each for each in self._undone if all_ or each[0] <= time.monotonic()]

@@ -134,8 +134,8 @@ def _stays(drawing: random.Random, hosts: Street, provider: Troubled) -> None:
         for future in futures:
             results.take(future)
         # Its size is what it was.
-        _get_over(hosts, lambda: pool.current_nodes() == NODES and not hosts._undone)
-        assert NODES == len(sky.function(os.getpid)() @ pool)
+        _get_over(hosts, lambda: not hosts.disturbed and NODES == len(sky.function(os.getpid)() @ pool))
+        assert NODES == pool.current_nodes()
     assert [] == provider.rented()
     _check(results, hosts)
     assert {1} >= set(completed.values()), "a result was delivered twice"

@@ -17,6 +17,7 @@ import pytest
 
 import skyward as sky
 from skyward.engine.instances.lingering_records import lingering
+from skyward.provider import boot_watchdogs
 from tests.hosts import Host, hosts
 from tests.waiting import until
 from tests.yard import ENDED, Yard
@@ -89,7 +90,7 @@ def test_nothing_of_the_last_pool_is_there(yard: tuple[Yard, list[Host]], tmp_pa
     with pool(provider, image=sky.Image(env={"TOKEN": "of-the-first"})) as first:
         leave_behind(str(tmp_path / "elsewhere")) >> first
     (node,) = (host.cache / "nodes").iterdir()
-    assert sorted(path.name for path in node.iterdir()) == ["lease", "linger"]
+    until(lambda: sorted(path.name for path in node.iterdir()) == ["lease", "linger", "watchdog.sh"])
     until(lambda: all(b"watchdog.sh" in words for words in commands(host)), what="something runs on")
     assert "of-the-first" not in "".join(path.read_text() for path in node.iterdir())
 
@@ -116,6 +117,41 @@ def test_its_watchdog_ends_it_in_time(yard: tuple[Yard, list[Host]]) -> None:
     with pool(provider, linger=0, ttl=8) as second:
         where() >> second
     assert provider.launched() == 2
+
+
+def reboot(host: Host) -> None:
+    """Reboot a machine whose cloud runs at each boot what `cloud_config` says, once its watchdog can be found."""
+    until(lambda: list(host.cache.glob("nodes/*/watchdog.sh")), what="the watchdog has no file")
+    host.stop()
+    host.sweep()
+    env = {"HOME": str(host.base / "home"), "PATH": f"{host.base}/bin:{os.environ['PATH']}"}
+    subprocess.run(["sh", "-c", boot_watchdogs("root")], check=True, env=env)
+    host.start()
+
+
+def test_its_watchdog_ends_it_after_a_reboot(yard: tuple[Yard, list[Host]]) -> None:
+    """No later than `linger` seconds after that: the watchdog is back before the SSH server is."""
+    provider, (host, _) = yard
+    with pool(provider, linger=6, ttl=8) as first:
+        where() >> first
+    reboot(host)
+    began = time.monotonic()
+    until((host.base / "home" / ENDED).exists, 25.0, what="the machine is not ended")
+    assert 5.0 < time.monotonic() - began < 20.0
+    until(lambda: provider.rented() == [], what="the machine is billed")
+
+
+def test_the_next_pool_has_a_machine_that_was_rebooted(yard: tuple[Yard, list[Host]]) -> None:
+    """It waits as before, and ends with that pool."""
+    provider, (host, _) = yard
+    with pool(provider) as first:
+        home = (where() >> first)[1]
+    reboot(host)
+    with pool(provider, linger=0) as second:
+        assert (where() >> second)[1] == home
+    assert provider.launched() == 1
+    assert provider.rented() == []
+    until(lambda: len(commands(host)) == 1, what="a watchdog is left")
 
 
 def test_of_two_programs_one_gets_it(yard: tuple[Yard, list[Host]]) -> None:
