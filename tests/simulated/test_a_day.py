@@ -17,6 +17,7 @@ from tests.simulated.day import CALM, HOUR, STEP, Books, Calls, Faults, grown, t
 from tests.simulated.engine import SimulatedEngine
 
 LONGEST = 1800.0
+"""Seconds that a call takes at most."""
 WARM_HOURS = 2.0
 """After so long, tables are as large as they get."""
 
@@ -37,7 +38,7 @@ def test_four_hours_of_thirty_nodes(engine: SimulatedEngine, seed: int, elastic:
 
 
 @pytest.mark.everything
-@pytest.mark.timeout(1500)
+@pytest.mark.timeout(3000)
 @pytest.mark.parametrize("seed", seeds("a day", 1))
 def test_a_day_of_a_thousand_nodes(engine: SimulatedEngine, seed: int) -> None:
     """With a thousand faults, one in ten of which is the loss of up to a hundred machines, or the cloud's."""
@@ -62,6 +63,7 @@ def _live(engine: SimulatedEngine, seed: int, *, nodes: int, hours: float, every
         provider=cloud,
         nodes=(nodes // 10, nodes) if elastic else nodes,
         budget=1e6,
+        reconcile_tick_interval=60.0,
         retry_on_interruption=1000,
         console=False,
         logging=False,

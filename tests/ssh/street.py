@@ -88,6 +88,12 @@ class Troubled(Yard):
             lost = [row["id"] for row in books["rows"] if row["host"] == host]
         self._end(lost)
 
+    def ended_after(self, host: int, moment: float) -> float:
+        """Return for how long a host that has ended was billed after a moment; 0 if it was not ended."""
+        with self._books() as books:
+            ends = [row["until"] for row in books["rows"] if row["host"] == host and row.get("until", 0.0) >= moment]
+        return max(ends, default=moment) - moment
+
     def billed(self) -> list[float]:
         """Return for how many seconds each host that was rented was billed, or has been."""
         now = time.monotonic()
@@ -226,13 +232,21 @@ class Street:
 
     def fill_disk(self, drawing: random.Random, provider: Troubled) -> None:
         """Leave no room on the disk of a host for some seconds."""
-        filler = drawing.choice(self.hosts).base / "home" / ".cache" / "filler"
-        with filler.open("wb") as file:
+        host = drawing.choice(self.hosts)
+        self.fill(host)
+        self._later(drawing, lambda: self.make_room(host))
+
+    def fill(self, host: Host) -> None:
+        """Leave no room on the disk of a host."""
+        with _filler(host).open("wb") as file:
             room = os.fstatvfs(file.fileno())
             # Something may take a block of it meanwhile.
             with contextlib.suppress(OSError):
                 os.posix_fallocate(file.fileno(), 0, max(1, room.f_bavail * room.f_bsize))
-        self._later(drawing, lambda: filler.unlink(missing_ok=True))
+
+    def make_room(self, host: Host) -> None:
+        """Give a disk its room back."""
+        _filler(host).unlink(missing_ok=True)
 
     def lose_instance(self, drawing: random.Random, provider: Troubled) -> None:
         """Take a machine back: its SSH server and all that ran there end."""
@@ -331,6 +345,10 @@ def _small_disk(folder: Path) -> Iterator[None]:
     finally:
         # What still runs there is ended with its host.
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def _filler(host: Host) -> Path:
+    return host.base / "home" / ".cache" / "filler"
 
 
 def _offset(host: Host) -> Path:
