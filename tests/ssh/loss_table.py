@@ -20,10 +20,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 import skyward as sky
-from skyward.hookspecs import Offer, ProviderFacts, hookimpl
+from skyward.hookspecs import Instance, Offer, ProviderFacts, hookimpl
 from tests.clouds.cloud import ROOT
 from tests.freezing import frozen as standing_still, runs_of
 from tests.hosts import Host
@@ -60,6 +60,9 @@ class Spot(Troubled):
     async def skyward_offers(self) -> Sequence[Offer]:
         """Sell one kind, as spot."""
         return (Offer(provider="yard", instance_type="box", vcpus=2, memory_gb=8, spot_price=self.price),)
+
+    def _instance(self, row: dict[str, Any]) -> Instance:
+        return evolve(super()._instance(row), spot=True)
 
 
 @sky.function
@@ -266,7 +269,7 @@ def write(measured: Mapping[str, str]) -> None:
 
 def main(*names: str) -> None:
     """Measure some faults, or all, and write their rows."""
-    measured = rows()
+    measured: dict[str, str] = {}
     with street() as there:
         for fault in FAULTS:
             if names and fault.name not in names:
@@ -278,7 +281,7 @@ def main(*names: str) -> None:
                 os.environ["SKYWARD_STATE"] = str(Path(folder, "state"))
                 measured[fault.name] = measure(there, fault, Path(folder)).cells()
             print(f"{fault.name} | {measured[fault.name]}", flush=True)
-    write(measured)
+    write({**rows(), **measured})
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -18,7 +19,7 @@ import pytest
 import skyward as sky
 from skyward.engine.instances.lingering_records import lingering
 from skyward.provider import boot_watchdogs
-from tests.hosts import Host, hosts
+from tests.hosts import Host, environments, hosts
 from tests.waiting import until
 from tests.yard import ENDED, Yard
 
@@ -334,3 +335,88 @@ def test_what_cannot_be_read_is_passed_over(yard: tuple[Yard, list[Host]], tmp_p
         where() >> second
     assert provider.launched() == 2
     assert record.exists() == (damage != "cut")
+
+
+def guarded(provider: Yard, state: Path, text: str) -> subprocess.Popen[str]:
+    """Start a program whose client has a guardian."""
+    script = textwrap.dedent(f"""
+        import os, sys, time
+        import skyward as sky
+        import skyward.engine.guardian.guardian_client
+        from tests.yard import GuardedYard
+        # So long an empty list is not believed; a minute outside of tests.
+        skyward.engine.guardian.guardian_client.APPEARING = 1.0
+        provider = GuardedYard(hosts={provider.hosts!r}, key={provider.key!r}, books={provider.books!r},
+                               known_hosts={provider.known_hosts!r})
+        def pool(**options):
+            return sky.Compute(provider=provider, console="silent", logging=False, **options)
+    """)
+    home = {"HOME": str(state.parent), "SKYWARD_STATE": str(state)}
+    env = {**os.environ, **home, "PYTHONPATH": str(Path(__file__).parents[2])}
+    words = [sys.executable, "-c", script + textwrap.dedent(text)]
+    return subprocess.Popen(words, env=env, stdout=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def guardians(state: Path) -> list[int]:
+    """List the guardians of clients with this state."""
+    entry = f"\0HOME={state.parent}\0".encode()
+    found = []
+    for pid, environ in environments():
+        with contextlib.suppress(OSError):
+            words = Path(f"/proc/{pid}/cmdline").read_bytes()
+            if entry in environ and b"skyward.engine.guardian.guardian_process" in words:
+                found.append(pid)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_guardian_leaves_what_lingers(yard: tuple[Yard, list[Host]], tmp_path: Path, killed: bool) -> None:
+    """Whether its client ends or is killed: the guardian goes, and the next program has the machine."""
+    provider, _ = yard
+    text = """
+        with pool(linger=60, ttl=60) as first:
+            sky.function(os.getpid)() >> first
+            print("open", flush=True)
+        print("left", flush=True)
+        time.sleep(KILLED)
+    """.replace("KILLED", "300" if killed else "0")
+    with guarded(provider, tmp_path / "state", text) as client:
+        assert client.stdout is not None
+        assert client.stdout.readline() == "open\n"
+        assert guardians(tmp_path / "state")
+        assert client.stdout.readline() == "left\n"
+        if killed:
+            client.kill()
+    until(lambda: not guardians(tmp_path / "state"), what="its guardian stays")
+    assert provider.rented() == ["box-0"]
+    text = """
+        with pool(ttl=60) as second:
+            print(sky.function(os.getpid)() >> second > 0, flush=True)
+    """
+    with guarded(provider, tmp_path / "state", text) as client:
+        assert client.communicate(timeout=60)[0] == "True\n"
+    assert provider.launched() == 1
+    assert provider.rented() == []
+
+
+@pytest.mark.slow
+def test_a_guardian_ends_another_pool_and_leaves_what_lingers(yard: tuple[Yard, list[Host]], tmp_path: Path) -> None:
+    """Of one client that is killed: it tells them apart."""
+    provider, _ = yard
+    text = """
+        with pool(linger=60, ttl=60) as first:
+            sky.function(os.getpid)() >> first
+        with pool(image=sky.Image(env={"A": "1"}), ttl=5) as second:
+            sky.function(os.getpid)() >> second
+            print("both", flush=True)
+            time.sleep(300)
+    """
+    with guarded(provider, tmp_path / "state", text) as client:
+        assert client.stdout is not None
+        assert client.stdout.readline() == "both\n"
+        assert sorted(provider.rented()) == ["box-0", "box-1"]
+        client.kill()
+    until(lambda: provider.rented() == ["box-0"], what="the other machine stays, or none does")
+    until(lambda: not guardians(tmp_path / "state"), what="its guardian stays")
+    assert provider.rented() == ["box-0"]
