@@ -174,7 +174,7 @@ class Faults:
         for row in self._some():
             row.machine.fall_silent(cut_off=cut_off)
             # Some are heard before they are suspected, some before they are lost, some never.
-            if seconds := self._random.choice([5.0, 30.0, 45.0, 90.0, 0.0]):
+            if seconds := self._random.choice([5.0, 30.0, 60.0, 120.0, 0.0]):
                 self._in(seconds, row.machine.be_heard)
 
     def _freeze(self) -> None:
