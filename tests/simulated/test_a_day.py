@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import logging
 import math
 import random
@@ -54,6 +55,8 @@ def test_an_elastic_day_of_up_to_three_hundred_nodes(engine: SimulatedEngine, se
 
 
 def _live(engine: SimulatedEngine, seed: int, *, nodes: int, hours: float, every: float, elastic: bool) -> None:
+    # A day may take longer than the other tests, of which it dumps where they hang.
+    faulthandler.cancel_dump_traceback_later()
     drawing = random.Random(seed)
     cloud = Books(random.Random(drawing.random()))
     faults = Faults(cloud, engine, random.Random(drawing.random()), every)
