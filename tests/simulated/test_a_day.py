@@ -17,7 +17,7 @@ from tests.seeds import seeds, some
 from tests.simulated.day import CALM, HOUR, STEP, Books, Calls, Faults, grown, tables, wall_clock
 from tests.simulated.engine import SimulatedEngine
 
-LONGEST = 1800.0
+LONGEST = 3600.0
 """Seconds that a call takes at most."""
 WARM_HOURS = 2.0
 """After so long, tables are as large as they get."""

@@ -35,6 +35,8 @@ class Machine:
         path = self.node / "watchdog.sh"
         path.write_text(f"{body.replace('PAUSE=5', 'PAUSE=1')}\n")
         self.watchdog = subprocess.Popen(["sh", str(path), str(self.node)], start_new_session=True)
+        # It has no command line for a moment, by which it is looked for.
+        until(Path(f"/proc/{self.watchdog.pid}/cmdline").read_bytes)
 
     def run(self, script: str) -> int:
         """Run a script there."""
