@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar
@@ -154,8 +155,10 @@ class ScriptedCloud:
         self.called_off = False
         self.most = 0
         self.when: Callable[[str], object] = lambda hook: None
+        self.after: Callable[[str], object] = lambda hook: None
         self.answer: Callable[[Sequence[Instance]], Sequence[Instance]] = lambda answer: answer
         self._counts: Counter[str] = Counter()
+        self._numbers = itertools.count()
 
     # What tests ask and do.
 
@@ -276,6 +279,7 @@ class ScriptedCloud:
                 raise fault.error()
 
     def _answered(self, hook: str) -> None:
+        self.after(hook)
         for fault in self._happening(hook):
             if isinstance(fault, Fails) and fault.done:
                 raise fault.error()
@@ -310,7 +314,7 @@ class ScriptedCloud:
 
     def add(self, request: LaunchRequest, node: int) -> Row:
         """Rent one machine by a request."""
-        loop, number = asyncio.get_running_loop(), len(self.rows)
+        loop, number = asyncio.get_running_loop(), next(self._numbers)
         coming = fate([fault for fault in self.script if not isinstance(fault, Fails | Hangs)], number, seed=0)
         machine = SimulatedMachine(
             f"{self.name}-{number}",

@@ -20,6 +20,7 @@ import skyward as sky
 from skyward.engine.instances.detached_records import DETACHED
 from skyward.engine.instances.lingering_records import lingering
 from skyward.hookspecs import ProviderFacts, hookimpl
+from skyward.provider import boot_watchdogs
 from tests.hosts import Host, hosts
 from tests.seeds import seeds
 from tests.yard import ENDED, Yard
@@ -228,6 +229,21 @@ def test_the_lease_ends_the_machines(yard: tuple[Yard, list[Host]], tmp_path: Pa
     assert 5.0 < time.monotonic() - left < 20.0
     with pytest.raises(sky.ConfigError, match=f"The lease of the detached pool '{name}' ended"):
         attach(name)
+
+
+def test_the_lease_ends_a_machine_that_was_rebooted(yard: tuple[Yard, list[Host]], tmp_path: Path) -> None:
+    """Its agent is not there any more, but its watchdog is, and what had finished is fetched until then."""
+    provider, (host, _) = yard
+    with pool(provider, ttl=8) as first:
+        first.run_async(slow(0.0, 1)).result()
+        _ = first.run_async(waits_for(str(tmp_path / "never"), 1))
+        _ = first.detach(lease=6)
+    host.stop()
+    host.sweep()
+    env = {"HOME": str(host.base / "home"), "PATH": f"{host.base}/bin:{os.environ['PATH']}"}
+    subprocess.run(["sh", "-c", boot_watchdogs("root")], check=True, env=env)
+    host.start()
+    until((host.base / "home" / ENDED).exists, "the machine is not ended", 25.0)
 
 
 def test_a_pool_that_is_attached_lives_on_past_its_lease(yard: tuple[Yard, list[Host]], tmp_path: Path) -> None:

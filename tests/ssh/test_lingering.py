@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -17,7 +18,8 @@ import pytest
 
 import skyward as sky
 from skyward.engine.instances.lingering_records import lingering
-from tests.hosts import Host, hosts
+from skyward.provider import boot_watchdogs
+from tests.hosts import Host, environments, hosts
 from tests.waiting import until
 from tests.yard import ENDED, Yard
 
@@ -89,7 +91,7 @@ def test_nothing_of_the_last_pool_is_there(yard: tuple[Yard, list[Host]], tmp_pa
     with pool(provider, image=sky.Image(env={"TOKEN": "of-the-first"})) as first:
         leave_behind(str(tmp_path / "elsewhere")) >> first
     (node,) = (host.cache / "nodes").iterdir()
-    assert sorted(path.name for path in node.iterdir()) == ["lease", "linger"]
+    until(lambda: sorted(path.name for path in node.iterdir()) == ["lease", "linger", "watchdog.sh"])
     until(lambda: all(b"watchdog.sh" in words for words in commands(host)), what="something runs on")
     assert "of-the-first" not in "".join(path.read_text() for path in node.iterdir())
 
@@ -117,6 +119,41 @@ def test_its_watchdog_ends_it_in_time(yard: tuple[Yard, list[Host]]) -> None:
     with pool(provider, linger=0, ttl=8) as second:
         where() >> second
     assert provider.launched() == 2
+
+
+def reboot(host: Host) -> None:
+    """Reboot a machine whose cloud runs at each boot what `cloud_config` says, once its watchdog can be found."""
+    until(lambda: list(host.cache.glob("nodes/*/watchdog.sh")), what="the watchdog has no file")
+    host.stop()
+    host.sweep()
+    env = {"HOME": str(host.base / "home"), "PATH": f"{host.base}/bin:{os.environ['PATH']}"}
+    subprocess.run(["sh", "-c", boot_watchdogs("root")], check=True, env=env)
+    host.start()
+
+
+def test_its_watchdog_ends_it_after_a_reboot(yard: tuple[Yard, list[Host]]) -> None:
+    """No later than `linger` seconds after that: the watchdog is back before the SSH server is."""
+    provider, (host, _) = yard
+    with pool(provider, linger=6, ttl=8) as first:
+        where() >> first
+    reboot(host)
+    began = time.monotonic()
+    until((host.base / "home" / ENDED).exists, 25.0, what="the machine is not ended")
+    assert 5.0 < time.monotonic() - began < 20.0
+    until(lambda: provider.rented() == [], what="the machine is billed")
+
+
+def test_the_next_pool_has_a_machine_that_was_rebooted(yard: tuple[Yard, list[Host]]) -> None:
+    """It waits as before, and ends with that pool."""
+    provider, (host, _) = yard
+    with pool(provider) as first:
+        home = (where() >> first)[1]
+    reboot(host)
+    with pool(provider, linger=0) as second:
+        assert (where() >> second)[1] == home
+    assert provider.launched() == 1
+    assert provider.rented() == []
+    until(lambda: len(commands(host)) == 1, what="a watchdog is left")
 
 
 @pytest.mark.everything
@@ -301,3 +338,88 @@ def test_what_cannot_be_read_is_passed_over(yard: tuple[Yard, list[Host]], tmp_p
         where() >> second
     assert provider.launched() == 2
     assert record.exists() == (damage != "cut")
+
+
+def guarded(provider: Yard, state: Path, text: str) -> subprocess.Popen[str]:
+    """Start a program whose client has a guardian."""
+    script = textwrap.dedent(f"""
+        import os, sys, time
+        import skyward as sky
+        import skyward.engine.guardian.guardian_client
+        from tests.yard import GuardedYard
+        # So long an empty list is not believed; a minute outside of tests.
+        skyward.engine.guardian.guardian_client.APPEARING = 1.0
+        provider = GuardedYard(hosts={provider.hosts!r}, key={provider.key!r}, books={provider.books!r},
+                               known_hosts={provider.known_hosts!r})
+        def pool(**options):
+            return sky.Compute(provider=provider, console="silent", logging=False, **options)
+    """)
+    home = {"HOME": str(state.parent), "SKYWARD_STATE": str(state)}
+    env = {**os.environ, **home, "PYTHONPATH": str(Path(__file__).parents[2])}
+    words = [sys.executable, "-c", script + textwrap.dedent(text)]
+    return subprocess.Popen(words, env=env, stdout=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def guardians(state: Path) -> list[int]:
+    """List the guardians of clients with this state."""
+    entry = f"\0HOME={state.parent}\0".encode()
+    found = []
+    for pid, environ in environments():
+        with contextlib.suppress(OSError):
+            words = Path(f"/proc/{pid}/cmdline").read_bytes()
+            if entry in environ and b"skyward.engine.guardian.guardian_process" in words:
+                found.append(pid)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_guardian_leaves_what_lingers(yard: tuple[Yard, list[Host]], tmp_path: Path, killed: bool) -> None:
+    """Whether its client ends or is killed: the guardian goes, and the next program has the machine."""
+    provider, _ = yard
+    text = """
+        with pool(linger=60, ttl=60) as first:
+            sky.function(os.getpid)() >> first
+            print("open", flush=True)
+        print("left", flush=True)
+        time.sleep(KILLED)
+    """.replace("KILLED", "300" if killed else "0")
+    with guarded(provider, tmp_path / "state", text) as client:
+        assert client.stdout is not None
+        assert client.stdout.readline() == "open\n"
+        assert guardians(tmp_path / "state")
+        assert client.stdout.readline() == "left\n"
+        if killed:
+            client.kill()
+    until(lambda: not guardians(tmp_path / "state"), what="its guardian stays")
+    assert provider.rented() == ["box-0"]
+    text = """
+        with pool(ttl=60) as second:
+            print(sky.function(os.getpid)() >> second > 0, flush=True)
+    """
+    with guarded(provider, tmp_path / "state", text) as client:
+        assert client.communicate(timeout=60)[0] == "True\n"
+    assert provider.launched() == 1
+    assert provider.rented() == []
+
+
+@pytest.mark.slow
+def test_a_guardian_ends_another_pool_and_leaves_what_lingers(yard: tuple[Yard, list[Host]], tmp_path: Path) -> None:
+    """Of one client that is killed: it tells them apart."""
+    provider, _ = yard
+    text = """
+        with pool(linger=60, ttl=60) as first:
+            sky.function(os.getpid)() >> first
+        with pool(image=sky.Image(env={"A": "1"}), ttl=5) as second:
+            sky.function(os.getpid)() >> second
+            print("both", flush=True)
+            time.sleep(300)
+    """
+    with guarded(provider, tmp_path / "state", text) as client:
+        assert client.stdout is not None
+        assert client.stdout.readline() == "both\n"
+        assert sorted(provider.rented()) == ["box-0", "box-1"]
+        client.kill()
+    until(lambda: provider.rented() == ["box-0"], what="the other machine stays, or none does")
+    until(lambda: not guardians(tmp_path / "state"), what="its guardian stays")
+    assert provider.rented() == ["box-0"]

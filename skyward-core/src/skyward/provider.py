@@ -50,7 +50,14 @@ from skyward.model.spec.spec import Architecture, Spec
 
 # A machine's first boot, and a container's start.
 from skyward.plan.bootstrap.container_start import END_COMMAND, container_start
-from skyward.plan.bootstrap.first_boot import HostKey, boot_deadline, cloud_config, first_contact, host_key
+from skyward.plan.bootstrap.first_boot import (
+    HostKey,
+    boot_deadline,
+    boot_watchdogs,
+    cloud_config,
+    first_contact,
+    host_key,
+)
 from skyward.plan.instances.clocks import ahead_of_reply
 
 # Disks that the user keeps at the cloud.
@@ -161,6 +168,7 @@ __all__ = [
     "TokenLogin",
     "ahead_of_reply",
     "boot_deadline",
+    "boot_watchdogs",
     "buckets_of",
     "by_cursor",
     "by_id",

@@ -176,7 +176,7 @@ class Machines:
                 machine.why = _reason("Server.InternalError", "Internal error on launch")
             elif self.hosts and not conditions.get("refuse"):
                 machine.host = self._host(machine, address)
-                if len(_user_data(machine.instance).get("bootcmd", ())) > 1:
+                if len(_user_data(machine.instance).get("bootcmd", ())) > 2:
                     # Long before its SSH server is there; disks are attached only then, and the boot waits for them.
                     self.storage.open(machine.host)
                     machine.state("running")

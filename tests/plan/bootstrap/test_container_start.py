@@ -162,6 +162,25 @@ def test_it_leaves_its_end_to_the_watchdog_of_a_node(folder: Path, monkeypatch: 
         host.sweep()
 
 
+@needs_sshd
+def test_it_starts_the_watchdogs_of_nodes_again(folder: Path) -> None:
+    """When the container is started again: the numbers that are written down are those of other processes by now."""
+    host = ContainerHost(folder, "127.0.0.77", ["sh", "-c", made(end="x", ttl=600).script], made().env)
+    node = host.cache / "nodes" / "a-0"
+    node.mkdir(parents=True)
+    (node / "watchdog.sh").write_text('echo "$1" >"$HOME/watched"; exec sleep 300\n')
+    (node / "watchdog.pid").write_text("1\n")
+    Path("/run/sshd").mkdir(exist_ok=True)
+    host.start()
+    try:
+        until((folder / "home/watched").exists)
+        assert f"{node}\n" == (folder / "home/watched").read_text()
+        until(lambda: int((node / "watchdog.pid").read_text()) in host.processes())
+    finally:
+        host.stop()
+        host.sweep()
+
+
 def _is_shell(pid: int) -> bool:
     """Tell whether a process is a shell that runs our script."""
     try:

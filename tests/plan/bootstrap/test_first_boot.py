@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from skyward.model.instances.key_pair import KeyPair
-from skyward.plan.bootstrap.first_boot import HostKey, boot_deadline, cloud_config, host_key
+from skyward.plan.bootstrap.first_boot import HostKey, boot_deadline, boot_watchdogs, cloud_config, host_key
 
 
 def test_a_machine_has_one_host_key_and_no_other() -> None:
@@ -37,7 +37,8 @@ def test_a_machine_lets_one_key_in_and_is_known_by_one(user: str, closed: bool) 
     config = json.loads(
         cloud_config("ssh-ed25519 AAAA", HostKey("ssh-ed25519 BBBB", "private"), user).split("\n", 1)[1]
     )
-    [[*words, script]] = config.pop("bootcmd")
+    [[*words, script], again] = config.pop("bootcmd")
+    assert ["sh", "-c", boot_watchdogs(user)] == again
     assert ["cloud-init-per", "instance", "skyward", "sh", "-c"] == words
     assert "/var/lib/cloud" in script
     keys = {"ed25519_private": "private", "ed25519_public": "ssh-ed25519 BBBB\n"}

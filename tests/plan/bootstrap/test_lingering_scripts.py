@@ -13,6 +13,7 @@ import pytest
 from skyward.model.spec.image import Image
 from skyward.plan.bootstrap.bootstrap_script import Ground, render
 from skyward.plan.bootstrap.node_scripts import claim, linger, succeed
+from tests.waiting import until
 
 NAME = "pool-0"
 
@@ -32,8 +33,10 @@ class Machine:
         script = render(Image(), (), ground, agent=("true",), ttl=60, life=None, end=end)
         body = script.split("cat <<'WATCHDOG'\n", 1)[1].split("\nWATCHDOG", 1)[0]
         path = self.node / "watchdog.sh"
-        path.write_text(body.replace("PAUSE=5", "PAUSE=1"))
+        path.write_text(f"{body.replace('PAUSE=5', 'PAUSE=1')}\n")
         self.watchdog = subprocess.Popen(["sh", str(path), str(self.node)], start_new_session=True)
+        # It has no command line for a moment, by which it is looked for.
+        until(Path(f"/proc/{self.watchdog.pid}/cmdline").read_bytes)
 
     def run(self, script: str) -> int:
         """Run a script there."""
@@ -50,10 +53,13 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
     made.watchdog.wait()
 
 
-def test_nothing_is_left_but_the_time(machine: Machine) -> None:
-    """What the node's directory held is gone."""
+def test_nothing_is_left_but_the_time_and_the_watchdog(machine: Machine) -> None:
+    """What the node's directory held is gone; the watchdog writes its file again, for a boot to start it from."""
+    before = (machine.node / "watchdog.sh").read_text()
     assert machine.run(linger(NAME, 60.0)) == 0
-    assert sorted(path.name for path in machine.node.iterdir()) == ["lease", "linger"]
+    left = ["lease", "linger", "watchdog.sh"]
+    until(lambda: sorted(path.name for path in machine.node.iterdir()) == left)
+    assert before == (machine.node / "watchdog.sh").read_text()
     assert machine.watchdog.poll() is None
 
 

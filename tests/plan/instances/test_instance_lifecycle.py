@@ -16,7 +16,7 @@ from skyward.model.instances.machine import Instance, InstanceState, SSHAddress
 from skyward.model.instances.tags import Tags
 from skyward.plan.instances import instance_events as events
 from skyward.plan.instances.instance_events import Command, Event
-from skyward.plan.instances.instance_lifecycle import step, unended
+from skyward.plan.instances.instance_lifecycle import REMEMBERED, step, unended
 from skyward.plan.instances.instance_list import APPEARING, LATE, ORPHANED_FOR, look_until
 from skyward.plan.instances.instance_record import InstanceTable, Phase
 
@@ -443,6 +443,17 @@ def test_each_phase_is_shown() -> None:
     ways = [step(step(InstanceTable(), asked(0))[0], outcome)[0].launches["t"].phase for outcome in outcomes]
     assert [Phase.PENDING, Phase.TERMINATED, Phase.UNCONFIRMED] == ways
     assert Phase.REQUESTED is step(InstanceTable(), asked(0))[0].launches["t"].phase
+
+
+def test_launches_that_are_over_are_forgotten_in_time() -> None:
+    """A pool that asks in vain for days holds those of the last minutes; one that is awaited stays."""
+    table, _ = step(InstanceTable(), asked(0, token="awaited"))
+    for number in range(1000):
+        at, token = 60.0 * number, f"t{number}"
+        table, _ = step(table, asked(at, token=token))
+        table, _ = step(table, lost(at + 1, token=token) if number % 2 else refused(at + 1, token=token))
+    assert {"awaited", "t999"} <= set(table.launches)
+    assert len(table.launches) <= REMEMBERED / 60.0 + 2
 
 
 @pytest.mark.parametrize("event", [ended(), failed(), shut_down(), drains(), ready(), released()], ids=str)

@@ -7,11 +7,14 @@ printf -- "-----BEGIN OPENSSH PRIVATE KEY-----\n%s\n-----END OPENSSH PRIVATE KEY
 for v in @HIDDEN@; do eval "x=\${$v:-}"; printf "%s=\"%s\"; export %s\n" "$v" "$x" "$v"; unset "$v"; done >"$d/end";
 printf "%s\n" "n=0; until { @END@; }; do n=\$((n + 1)); [ \$n -lt @ENDINGS@ ] || exit 1; sleep 20; done" >>"$d/end";
 umask "$mask";
+c="${SKYWARD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skyward}/nodes";
+# A container that is started again has lost the watchdogs of its nodes, whose clients may never return.
+for w in "$c"/*/watchdog.sh; do [ -e "$w" ] || continue; n=${w%/*};
+sh "$w" "$n" >/dev/null 2>&1 </dev/null & echo $! >"$n/watchdog.pid"; done;
 # Until a node's own watchdog is there, nothing else would end a container whose client died.
 ( seconds=@SECONDS@; step=@STEP@; endings=@ENDINGS@;
 [ "$seconds" -gt 0 ] || exit 0; i=0; while [ "$i" -lt "$seconds" ]; do sleep "$step"; i=$((i + step)); done;
-for w in "${SKYWARD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skyward}"/nodes/*/watchdog.pid;
-do [ -e "$w" ] && exit 0; done;
+for w in "$c"/*/watchdog.pid; do [ -e "$w" ] && exit 0; done;
 i=0; while [ "$i" -lt "$endings" ]; do sh "$d/end"; sleep 60; i=$((i + 1)); done ) >/dev/null 2>&1 </dev/null &
 # What the image sets for what runs in it, its path first, is what a login gets as well.
 s=; for v in $(env | sed -n "s/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p"); do

@@ -20,7 +20,7 @@ from skyward.shell_files import shell_file
 if TYPE_CHECKING:
     from skyward.model.instances.key_pair import KeyPair
 
-__all__ = ["HostKey", "boot_deadline", "cloud_config", "first_contact", "host_key"]
+__all__ = ["HostKey", "boot_deadline", "boot_watchdogs", "cloud_config", "first_contact", "host_key"]
 
 LEAST_DEADLINE = 120.0
 """Seconds that a machine waits at least for a client to make a node of it; `ttl` may be shorter than a boot."""
@@ -97,13 +97,29 @@ def boot_deadline(user: str, seconds: float, end: str) -> str:
     return shell_file(__package__, "boot_deadline.sh", USER=user, SECONDS=str(limit), STEP=str(min(5, limit)), END=end)
 
 
+def boot_watchdogs(user: str) -> str:
+    """
+    Write the shell commands that start the watchdogs of nodes again, at every boot.
+
+    A machine that is rebooted without a client, as one that lingers or whose client is dead, ends in its time.
+
+    Args:
+        user: The login user.
+
+    >>> "watchdog.sh" in boot_watchdogs("root")
+    True
+    """
+    return shell_file(__package__, "boot_watchdogs.sh", USER=user)
+
+
 def cloud_config(
     login: str, host: HostKey, user: str, scripts: Sequence[str] = (), *, first: Sequence[str] = ()
 ) -> str:
     """
-    Write what cloud-init does at the first boot.
+    Write what cloud-init does at the first boot, and at later ones.
 
-    A machine that boots from an image of another one of ours forgets that one first.
+    A machine that boots from an image of another one of ours forgets that one first; one that is rebooted has its
+    watchdogs back.
 
     Args:
         login: The public key that may log in.
@@ -127,6 +143,7 @@ def cloud_config(
         # Before SSH accepts logins; not at a later boot of the same machine, whose results are still to be fetched.
         "bootcmd": [
             ["cloud-init-per", "instance", "skyward", "sh", "-c", forget],
+            ["sh", "-c", boot_watchdogs(user)],
             *(["sh", "-c", script] for script in first),
         ],
     }

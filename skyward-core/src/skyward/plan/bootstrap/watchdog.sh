@@ -3,6 +3,7 @@
 TTL=@TTL@ LIFE=@LIFE@ PAUSE=@PAUSE@ ENDINGS=@ENDINGS@
 NODE=$1
 MARK=${NODE##*/}
+SELF=$(cat "$0" 2>/dev/null)
 cd /
 trap '' HUP INT QUIT TERM
 { echo -1000 >"/proc/$$/oom_score_adj"; } 2>/dev/null
@@ -15,6 +16,10 @@ look() {
   CLAIMED= SPAN= LEASE=
   if [ -e "$NODE/claim/taken" ]; then CLAIMED=yes; fi
   { read -r SPAN <"$NODE/linger"; } 2>/dev/null
+  # After a reboot this is started again from its file, which the agent has taken along.
+  if [ -n "$SPAN" ] && [ ! -e "$NODE/watchdog.sh" ]; then
+    { printf '%s\n' "$SELF" >"$NODE/watchdog.new" && mv "$NODE/watchdog.new" "$NODE/watchdog.sh"; } 2>/dev/null
+  fi
   SPAN=${SPAN:-$TTL}
   # Nothing is left to do on a node that was detached, unless a client has just claimed it.
   if [ -e "$NODE/idle" ] && [ -z "$CLAIMED" ]; then SPAN=1; fi

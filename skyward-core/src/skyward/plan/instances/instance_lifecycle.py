@@ -32,7 +32,10 @@ from skyward.plan.instances.instance_events import (
 from skyward.plan.instances.instance_list import confirmed, runs, take_list
 from skyward.plan.instances.instance_record import InstanceRecord, InstanceTable, Key, LaunchAttempt, Phase
 
-__all__ = ["step", "unended"]
+__all__ = ["REMEMBERED", "step", "unended"]
+
+REMEMBERED = 900.0
+"""Seconds for which a launch that is over is remembered: lists may show late what it rented."""
 
 _Step = tuple[InstanceTable, tuple[Command, ...]]
 
@@ -62,7 +65,7 @@ def step(table: InstanceTable, event: Event) -> _Step:
                 phase=Phase.REQUESTED,
                 at=event.at,
             )
-            return table.with_launch(launch), ()
+            return _without_old_launches(table, event.at).with_launch(launch), ()
         case LaunchAnswered():
             return _answered(table, event)
         case LaunchRefused():
@@ -188,6 +191,15 @@ def _moved(table: InstanceTable, key: Key, before: Sequence[Phase], after: Phase
 def _at_rest(record: InstanceRecord, phase: Phase) -> InstanceRecord:
     """Return a record in another phase, as no list has shown it in that one yet."""
     return evolve(record, phase=phase, loose_since=None, missed=0)
+
+
+def _without_old_launches(table: InstanceTable, now: float) -> InstanceTable:
+    kept = {
+        token: one
+        for token, one in table.launches.items()
+        if one.phase is Phase.REQUESTED or now - one.at <= REMEMBERED
+    }
+    return table if len(kept) == len(table.launches) else evolve(table, launches=kept)
 
 
 def _launch_is(table: InstanceTable, token: str, phase: Phase, at: float) -> InstanceTable:
