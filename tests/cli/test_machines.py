@@ -105,6 +105,13 @@ def desk(tmp_path: Path, books: str) -> Iterator[Desk]:
     return Desk(tmp_path, books)
 
 
+@pytest.mark.parametrize("words", [("ls", "nightly"), ("down", "nightly", "--yes")])
+def test_a_pool_that_has_nothing_is_not_there(desk: Desk, words: tuple[str, ...]) -> None:
+    """What is asked for by its name and not found is no success, for a script that asks."""
+    complaint = "sky: 'nightly': no machine at rehearsal. Type: sky ls\n"
+    assert desk.sky(*words) == (1, "", complaint)
+
+
 def test_what_a_killed_client_leaves_is_listed_and_ended(desk: Desk) -> None:
     """By the name of its pool, whichever client asks."""
     code, answer, _ = desk.sky("ls")

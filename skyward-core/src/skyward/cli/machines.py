@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skyward.cli.terminal import complain, say
@@ -67,6 +67,22 @@ def nothing_of(answers: Answers[Any], what: str) -> str:
     if not answers.asked:
         return f"No provider that has a {what} is installed or named in a skyward.toml here. Type: sky providers"
     return f"{', '.join(answers.asked)}: no {what} that is meant."
+
+
+def complain_of_none(answers: Answers[Any], pools: Sequence[str], what: str = "machine") -> int:
+    """
+    Print that there is nothing of some kind, and return the exit code: 1 where pools were asked for by name.
+
+    Args:
+        answers: What the clouds say.
+        pools: The names that were typed.
+        what: What there is none of.
+    """
+    if not pools or not answers.asked:
+        say(nothing_of(answers, what))
+    else:
+        complain(f"{' and '.join(map(repr, pools))}: no {what} at {', '.join(answers.asked)}. Type: sky ls")
+    return int(bool(pools))
 
 
 def agreed(what: str, question: str) -> bool:

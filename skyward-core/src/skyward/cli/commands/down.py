@@ -14,7 +14,7 @@ from skyward.cli.machines import (
     ask_clouds,
     complain_of,
     complain_of_left,
-    nothing_of,
+    complain_of_none,
     waiting_until,
 )
 from skyward.cli.terminal import complain, say, table
@@ -68,7 +68,7 @@ def run(options: Namespace) -> int:
         if others:
             complain(others)
         elif not owned.failures:
-            say(nothing_of(owned, "machine"))
+            return complain_of_none(owned, options.pools)
         return complain_of(owned.failures) or int(bool(others))
     until = waiting_until()
     say(table([HEADER, *(row(instance, now=handle.now(), waits=until) for handle, instance in found)], indent=""))

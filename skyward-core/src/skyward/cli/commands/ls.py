@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from skyward.cli.machines import add_choice, ask_clouds, complain_of, nothing_of, waiting_until
+from skyward.cli.machines import add_choice, ask_clouds, complain_of, complain_of_none, waiting_until
 from skyward.cli.terminal import say, table
 from skyward.model.cli_command import Command
 
@@ -24,7 +24,7 @@ def run(options: Namespace) -> int:
         rows = (row(instance, now=handle.now(), waits=until) for handle, instance in found)
         say(table([HEADER, *rows], indent=""))
     elif not owned.failures:
-        say(nothing_of(owned, "machine"))
+        return complain_of_none(owned, options.pools)
     return complain_of(owned.failures)
 
 
