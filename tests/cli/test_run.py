@@ -110,6 +110,20 @@ def test_a_script_is_run_to_its_end(typed: Typed, tmp_path: Path) -> None:
     assert typed("run", "--pool", "box", "--lease", "9", "script.py").returncode == 2
 
 
+def test_a_script_has_the_variables_that_are_named_and_no_others(typed: Typed, tmp_path: Path) -> None:
+    """With the values that they have here, or are written; one that is not there is refused before a pool is opened."""
+    names = ("SKYWARD_STATE", "GIVEN", "HOME")
+    (tmp_path / "script.py").write_text(f"import os\nprint([os.environ.get(name) for name in {names}])\n")
+    done = typed("run", "--pool", "box", "--env", "SKYWARD_STATE", "--env", "GIVEN=a=b", "script.py")
+    assert done.returncode == 0, done.stderr
+    shown = done.stdout + done.stderr
+    assert f"['{tmp_path / 'state'}', 'a=b', " in shown
+    assert f"'{tmp_path}']" not in shown, "the host has a home of its own"
+    missing = typed("run", "--pool", "box", "--env", "NO_SUCH_KEY", "script.py")
+    assert missing.returncode == 2
+    assert missing.stderr.startswith("sky: --env NO_SUCH_KEY: this program has no such variable.")
+
+
 def test_an_interrupt_leaves_a_script_that_was_attached(typed: Typed, tmp_path: Path) -> None:
     """It goes on, and what it prints and gives is there for the next one."""
     gate = tmp_path / "gate"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
@@ -17,6 +18,13 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--detach", action="store_true", help="leave it as soon as it runs; sky attach goes on with it")
     parser.add_argument("--lease", type=float, metavar="SECONDS", help="when its machine ends, whatever runs there")
     parser.add_argument("--idle", type=float, metavar="SECONDS", help="when it ends after the script has, if sooner")
+    parser.add_argument(
+        "--env",
+        action="append",
+        default=[],
+        metavar="NAME[=VALUE]",
+        help="a variable that the script has too, with the value that it has here",
+    )
     parser.add_argument("script", metavar="SCRIPT", help="the file")
     parser.add_argument("words", nargs=argparse.REMAINDER, metavar="...", help="what is typed after it")
 
@@ -26,7 +34,7 @@ def run(options: Namespace) -> int:
     Run a script; print the pool's id if it is left, and return the script's exit code if it is not.
 
     Raises:
-        UsageError: If there is no such file, or a time is given for a pool that is not left.
+        UsageError: If there is no such file or variable, or a time is given for a pool that is not left.
     """
     from skyward.function import function
     from skyward.node.task.script import run_script
@@ -39,14 +47,25 @@ def run(options: Namespace) -> int:
         source = path.read_bytes()
     except OSError as error:
         raise UsageError(f"The script {path} cannot be read: {error.strerror}.") from error
+    variables = dict(map(_variable, options.env))
     with Pool(name=options.pool) as pool:
-        call = pool.run_async(function(run_script)(path.name, source, tuple(options.words)), target="head")
+        call = pool.run_async(function(run_script)(path.name, source, tuple(options.words), variables), target="head")
         if options.detach:
             name = pool.detach(lease=options.lease, idle=options.idle)
             complain(f"{path.name} runs without this program. To go on with it: sky attach {name}")
             say(name)
             return 0
         return call.result()
+
+
+def _variable(written: str) -> tuple[str, str]:
+    """Return a variable and its value, which is that of this program if none is written."""
+    name, given, value = written.partition("=")
+    if given and name:
+        return name, value
+    if name not in os.environ:
+        raise UsageError(f"--env {written}: this program has no such variable.", hint="Write NAME=VALUE, or export it.")
+    return name, os.environ[name]
 
 
 COMMAND = Command(run, summary="Run a script on the head node of a pool, and leave it there.", arguments=arguments)
