@@ -165,14 +165,14 @@ def test_system_that_does_not_tell_has_it_copied(monkeypatch: pytest.MonkeyPatch
 
 
 def test_no_descriptor_is_left() -> None:
-    """The last user lets go of all of them."""
+    """The last user lets go of all of them; what an earlier test had may go meanwhile."""
     gc.collect()
     before = memory_descriptors()
     array = _received(_array())
     payload = dump(array)
     del array, payload
     gc.collect()
-    assert memory_descriptors() == before
+    assert memory_descriptors() <= before
 
 
 def test_many_mappings_cost_fewmemory_descriptors() -> None:

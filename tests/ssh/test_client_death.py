@@ -22,7 +22,7 @@ from skyward.engine.instances.owner_lock import owner_lives
 from tests.hosts import Host, hosts
 from tests.yard import ENDED, Yard
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
 
 @sky.function
@@ -124,11 +124,12 @@ def test_the_calls_of_a_client_that_was_killed_have_their_results(
         until(lambda: len(journalled(tmp_path / "state")) == 2, "the calls are not written down")
         program.kill()
         program.wait()
+    written = journalled(tmp_path / "state")
     first.touch()
     assert provider.rented() == ["box-0"]
     with attach() as pool:
         calls = pool.calls()
-        assert [call.function for call in calls] == ["waits_for"] * 2
+        assert [call.function for call in calls] == ["waits_for"] * 2, (written, [call.id for call in calls])
         assert calls[0].result(30) == 1
         second.touch()
         assert list(pool.results()) == [1, 2]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import types
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from time import monotonic
+from time import thread_time
 from typing import Any, Final, NamedTuple
 
 from skyward.errors import SerializationError
@@ -83,7 +83,7 @@ def blame(
     """
     Find the argument, and the object inside it, that cannot be sent.
 
-    The search ends after one second or 10,000 objects; the message then says what is known by that time.
+    The search ends after one second of a processor or 10,000 objects; the message then says what is known by that time.
 
     Args:
         error: What pickling raised; it becomes the cause of the result.
@@ -95,7 +95,7 @@ def blame(
     >>> str(blame(TypeError(), function="train", arguments={"data": {"lock": threading.Lock()}})).split(".")[0]
     'Argument `data` of `train` cannot be sent to a node: `data["lock"]` is a _thread'
     """
-    deadline = monotonic() + _SECONDS
+    deadline = thread_time() + _SECONDS
     for name, value in arguments.items():
         found = _stopped_at(value, deadline)
         if found is not None:
@@ -198,7 +198,7 @@ def _trial(value: object, deadline: float) -> _Found | None:
 
         def persistent_id(self, obj: object) -> None:
             last[0] = obj
-            if monotonic() > deadline:
+            if thread_time() > deadline:
                 raise _OutOfTimeError
 
         def reducer_override(self, obj: object) -> Any:
@@ -238,7 +238,7 @@ def _way_to(culprit: object, value: object, spot: _Spot, deadline: float) -> _Sp
                     return there
                 if isinstance(part, _LEAVES) or id(part) in seen:
                     continue
-                if len(seen) >= _OBJECTS or monotonic() > deadline:
+                if len(seen) >= _OBJECTS or thread_time() > deadline:
                     return None
                 seen[id(part)] = part
                 waiting.append((part, there))
