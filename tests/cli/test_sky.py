@@ -180,8 +180,9 @@ def test_what_a_command_raises(third: Sky) -> None:
 
 
 def test_a_third_party_that_cannot_be_imported(third: Sky) -> None:
-    """It is named in one line, and everything else is listed."""
-    code, answer, complaint = said(third("import nowhere_to_be_found", "help"))
+    """It is named in one line if it brings a command, and everything else is listed."""
+    assert said(third("import nowhere_to_be_found", "help"))[2] == ""
+    code, answer, complaint = said(third("import nowhere_to_be_found, skyward_commands", "help"))
     assert 0 == code
     assert "  clean " in answer
     assert complaint.startswith("sky: The Skyward plugin 'third' is left out, because third_party_of_sky cannot be")
