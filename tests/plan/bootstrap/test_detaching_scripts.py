@@ -64,9 +64,9 @@ def test_the_watchdog_ends_a_machine_that_no_client_claims(machine: Machine) -> 
 def test_a_resumed_node_is_not_ended_for_the_time_it_was_left(machine: Machine) -> None:
     """Its lease begins with its new client, however long it was left: the watchdog looks at both together."""
     assert machine.run(detach(NAME, 30.0)) == 0
-    time.sleep(3.0)  # it has waited for a while
-    assert machine.run(claim(NAME, 2.0)) == 0
+    time.sleep(7.0)  # it has waited for longer than its client has to come
+    assert machine.run(claim(NAME, 6.0)) == 0
     assert machine.run(resume(NAME)) == 0
-    time.sleep(4.0)  # the watchdog has looked again
+    time.sleep(3.0)  # the watchdog has looked again
     assert machine.watchdog.poll() is None
     assert not machine.ended.exists()
