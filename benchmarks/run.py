@@ -122,7 +122,7 @@ Measured on {measured}: {machine()}.
 Those of a subject were run in turn on the same machine, each measurement in a process of its own, warm, with the same
 slots, when nothing else ran there.
 Of calls the best of three repetitions counts, of arrays the first round trip and the median of those after it;
-the table shows the median over the rounds.
+the table shows the median over the rounds, of a call's time the mean over the pools of all rounds.
 Ratios are what to compare; the values only say what was seen once on this machine.
 *Limit* is the least that any such system does, measured by the scripts in `benchmarks/limits/`:
 a bare chain of three processes for calls, two writes into shared memory for arrays, and over SSH the same chain with

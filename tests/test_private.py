@@ -170,6 +170,23 @@ def test_a_file_of_another_user_is_not_opened(tmp_path: Path) -> None:
         private.opened(tmp_path / "planted", os.O_WRONLY)
 
 
+def test_a_file_is_replaced_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the user alone; a disk that is full leaves the one before, and nothing else."""
+    path = tmp_path / "file"
+    private.replace(path, b"one")
+    private.replace(path, b"two")
+    assert (b"two", 0o600) == (path.read_bytes(), mode(path))
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        private.replace(path, b"three")
+    assert b"two" == path.read_bytes()
+    assert [path] == [*tmp_path.iterdir()]
+
+
 def test_a_program_that_others_could_change_is_not_run(tmp_path: Path) -> None:
     """Neither itself nor the directory it lies in."""
     program = tmp_path / "bin" / "uv"

@@ -18,7 +18,7 @@ import time
 from skyward.link.channel import Batch, Channel
 from skyward.link.frames import Frame
 from skyward.node.agent.heartbeat import Heartbeat
-from skyward.plan.pool.suspicion import Sign, Suspicion
+from skyward.plan.pool.suspicion import BEATS, Sign, Suspicion
 
 SUSPECT_S, LOST_S = 15.0, 60.0
 """The defaults of a pool."""
@@ -52,7 +52,7 @@ async def beat(sockets: list[socket.socket], seconds: float) -> None:
     for number, each in enumerate(sockets):
         channel = Channel(loop, batch, each, lambda frame, fds: None, lambda error: None)
         # They begin at different moments, as those of real nodes do.
-        loop.call_later(3.0 * number / len(sockets), Heartbeat(loop).start, SUSPECT_S / 5, channel)
+        loop.call_later(SUSPECT_S / BEATS * number / len(sockets), Heartbeat(loop).start, SUSPECT_S / BEATS, channel)
     await asyncio.sleep(seconds)
 
 
@@ -67,7 +67,7 @@ async def listen(sockets: list[socket.socket], seconds: float) -> tuple[float, i
         pass
 
     channels = [Channel(loop, batch, each, take, lambda error: None) for each in sockets]
-    await asyncio.sleep(4.0)
+    await asyncio.sleep(SUSPECT_S / BEATS + 1.0)
     before, cpu, began = sum(channel.heard for channel in channels), time.process_time(), time.monotonic()
     while time.monotonic() < began + seconds:
         verdicts = suspicion.look(

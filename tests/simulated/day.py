@@ -28,8 +28,11 @@ HOUR = 3600.0
 STEP = 60.0
 """Seconds between two looks of the program, which sends new calls then."""
 
-CALM = 1800.0
-"""Seconds without a new fault, after which a pool has its size again."""
+CALM = 2400.0
+"""
+Seconds without a new fault, after which a pool has its size again, and has forgotten the launches of before: for up to
+900 s there may be no capacity yet, and launches are kept for as long.
+"""
 
 ERRORS: Sequence[Callable[[], Exception]] = (
     lambda: ConnectionResetError("the line is cut"),

@@ -71,7 +71,8 @@ def until(condition: Callable[[], object], what: str, seconds: float = 30.0) -> 
 
 def journalled(state: Path) -> list[list[Any]]:
     """Read the calls that a client has written down: id, node, lane, timeout, function, why lost."""
-    found = list((state / "detached").glob("*.calls"))
+    # What is being written has a name with a dot before it.
+    found = list((state / "detached").glob("[!.]*.calls"))
     return [json.loads(line) for line in found[0].read_text().splitlines()[1:]] if found else []
 
 
@@ -273,7 +274,7 @@ def test_a_journal_that_cannot_be_read_is_set_aside(yard: tuple[Yard, list[Host]
     gate = tmp_path / "gate"
     with client(provider, f"call = pool.run_async(waits_for({str(gate)!r}, 7))", lease=90):
         until(lambda: journalled(tmp_path / "state"), "the call is not written down")
-    (path,) = (tmp_path / "state" / "detached").glob("*.calls")
+    (path,) = (tmp_path / "state" / "detached").glob("[!.]*.calls")
     text = path.read_text()
     if damage == "cut off":
         path.write_text(text[: len(text) - 20])

@@ -7,6 +7,7 @@ It is one if only this user and the machine's administrator can change it or any
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from skyward.errors import ConfigError
 
-__all__ = ["MARK", "directory", "entry", "opened", "program", "remove"]
+__all__ = ["MARK", "directory", "entry", "opened", "program", "remove", "replace"]
 
 MARK = ".skyward"
 """The name of the file that lists what Skyward made in a directory; a dot stands for the directory itself."""
@@ -117,6 +118,33 @@ def opened(path: str | os.PathLike[str], flags: int) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def replace(path: Path, data: bytes) -> None:
+    """
+    Write a file in place of the one before, with mode 0600: what reads it finds the old one or the whole new one.
+
+    Until it is whole on the disk it has a hidden name, with a dot before its own.
+
+    Args:
+        path: The file, in a directory that is this user's alone.
+        data: What it holds.
+
+    Raises:
+        ConfigError: As of `opened`.
+        OSError: If it is not on the disk; the one before is there then.
+    """
+    hidden = path.with_name(f".{path.name}")
+    try:
+        with open(opened(hidden, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        hidden.rename(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            hidden.unlink()
+        raise
 
 
 def program(path: str | os.PathLike[str], *, hint: str | None = None) -> Path:

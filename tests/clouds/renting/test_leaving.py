@@ -123,7 +123,7 @@ def killed(dialect: Dialect, cloud: Cloud, folder: Path, lease: float, ready: Ca
 
 def written(folder: Path) -> bool:
     """Return whether a client has written a call down."""
-    return any(len(path.read_text().splitlines()) > 1 for path in (folder / "state" / "detached").glob("*.calls"))
+    return any(len(path.read_text().splitlines()) > 1 for path in (folder / "state" / "detached").glob("[!.]*.calls"))
 
 
 @there

@@ -149,7 +149,9 @@ while True:
     with folder.writing("a") as part:
         write_version({"step": step, "numbers": np.full(400_000, step)}, part.write)
         number = folder.publish("a", part, keep=2)
-    print(number, step, flush=True)
+    # One write, also where Python writes without a buffer: what is read is a whole line.
+    sys.stdout.write(f"{number} {step}\\n")
+    sys.stdout.flush()
     step += 1
 """
 

@@ -454,6 +454,9 @@ def test_launches_that_are_over_are_forgotten_in_time() -> None:
         table, _ = step(table, lost(at + 1, token=token) if number % 2 else refused(at + 1, token=token))
     assert {"awaited", "t999"} <= set(table.launches)
     assert len(table.launches) <= REMEMBERED / 60.0 + 2
+    # Also where nothing is asked for any more.
+    table, _ = step(table, listed(60_000.0 + REMEMBERED))
+    assert {"awaited"} == set(table.launches)
 
 
 @pytest.mark.parametrize("event", [ended(), failed(), shut_down(), drains(), ready(), released()], ids=str)

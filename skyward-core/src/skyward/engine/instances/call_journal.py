@@ -58,20 +58,9 @@ def write_calls(pool_id: str, calls: Iterable[tuple[int | None, LeftCall]], last
     Raises:
         OSError: If it is not on the disk; the one before is there then.
     """
-    path = _path(pool_id)
-    hidden = path.with_name(f".{path.name}")
     rows = [[one.id, node, one.lane, one.timeout, one.function, one.lost] for node, one in calls]
     lines = [json.dumps({"version": VERSION, "last": last, "calls": len(rows)}), *map(json.dumps, rows)]
-    try:
-        with open(private.opened(hidden, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8") as file:
-            file.write("\n".join(lines) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        hidden.rename(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            hidden.unlink()
-        raise
+    private.replace(_path(pool_id), ("\n".join(lines) + "\n").encode())
 
 
 def read_calls(pool_id: str) -> JournalledCalls:

@@ -82,17 +82,7 @@ class RecordFolder(Generic[H, B]):
         _forget_old(folder)
         head = json.dumps({"version": VERSION, **attrs.asdict(about)})
         data = head.encode() + b"\n" + self._dumps(body)
-        hidden, path = folder / f".{about.pool_id}", folder / about.pool_id
-        try:
-            with open(private.opened(hidden, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            hidden.rename(path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                hidden.unlink()
-            raise
+        private.replace(folder / about.pool_id, data)
 
     def heads(self) -> list[H]:
         """List the records; what cannot be read is passed over."""

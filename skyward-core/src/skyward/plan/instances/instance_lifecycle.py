@@ -73,7 +73,7 @@ def step(table: InstanceTable, event: Event) -> _Step:
         case LaunchUnanswered():
             return _launch_is(table, event.token, Phase.UNCONFIRMED, event.at), ()
         case Listed():
-            return take_list(table, event)
+            return take_list(_without_old_launches(table, event.at), event)
         case BecameReady(key):
             return _moved(table, key, (Phase.PENDING, Phase.RUNNING), Phase.READY), ()
         case Reclaimed(key):

@@ -22,7 +22,7 @@ N = TypeVar("N", bound=Hashable)
 LOOKS: Final = 6
 """How often nodes are looked at before one that falls silent is suspected."""
 
-BEATS: Final = 5
+BEATS: Final = 3
 """How many heartbeats a node sends in the same time; it skips one after it has sent anything else."""
 
 SETTLING: Final = 1 / 3
