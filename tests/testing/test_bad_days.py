@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from skyward.testing import (
     Fault,
     ListingLag,
     LostResponse,
+    NoCapacity,
     Rehearsal,
     SlowApi,
     TerminateFails,
@@ -51,6 +53,24 @@ def stay(first: str) -> int:
         os.replace(f"{first}.part", first)
         child.wait()
     return 42
+
+
+def test_a_label_is_what_tags_lists_logs_and_errors_show(books: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A pool is named beside any other keyword."""
+    caplog.set_level(logging.INFO, "skyward")
+    with compute(books, nodes=2, label="sweep-7") as pool:
+        assert ("sweep-7", "sweep-7") == (pool.name, pool.snapshot()["name"])
+        assert {"sweep-7"} == {one.tags.pool_name for one in Rehearsal(directory=books).machines() if one.tags}
+        assert {"sweep-7"} == {one.tags.pool_name for one in sky.instances([Rehearsal(directory=books)]) if one.tags}
+    assert "pool=sweep-7" in caplog.text
+    with pytest.raises(sky.PoolClosedError, match="sweep-7"):
+        double(1) >> pool
+    with (
+        pytest.raises(sky.NoAvailableProviderError, match="sweep-7") as caught,
+        compute(books, NoCapacity(), label="sweep-7"),
+    ):
+        pytest.fail("there is no capacity")
+    assert "sweep-7" == caught.value.pool
 
 
 def test_a_good_day(books: str) -> None:
