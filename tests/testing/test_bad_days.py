@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import subprocess
 import sys
@@ -55,18 +54,18 @@ def stay(first: str) -> int:
     return 42
 
 
-def test_a_label_is_what_tags_lists_logs_and_errors_show(books: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_label_is_what_tags_lists_logs_and_errors_show(books: str, tmp_path: Path) -> None:
     """A pool is named beside any other keyword."""
-    caplog.set_level(logging.INFO, "skyward")
-    with compute(books, nodes=2, label="sweep-7") as pool:
+    log = sky.LogConfig(file=str(tmp_path / "log"), console=False)
+    with compute(books, nodes=2, label="sweep-7", logging=log) as pool:
         assert ("sweep-7", "sweep-7") == (pool.name, pool.snapshot()["name"])
         assert {"sweep-7"} == {one.tags.pool_name for one in Rehearsal(directory=books).machines() if one.tags}
         assert {"sweep-7"} == {one.tags.pool_name for one in sky.instances([Rehearsal(directory=books)]) if one.tags}
-    assert "pool=sweep-7" in caplog.text
+    assert "pool=sweep-7" in (tmp_path / "log").read_text()
     with pytest.raises(sky.PoolClosedError, match="sweep-7"):
         double(1) >> pool
     with (
-        pytest.raises(sky.NoAvailableProviderError, match="sweep-7") as caught,
+        pytest.raises(sky.CapacityError, match="sweep-7") as caught,
         compute(books, NoCapacity(), label="sweep-7"),
     ):
         pytest.fail("there is no capacity")
