@@ -135,3 +135,9 @@ def test_a_broken_file_is_refused_with_its_place(tmp_path: Path) -> None:
     (tmp_path / "skyward.toml").write_bytes(b"a = 1\nb = '\xff'")
     with pytest.raises(ConfigError, match="line 2, column 6 is no text in UTF-8"):
         read_named("train", provider_of=provider_of, start=tmp_path)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
+    """Some editors write one."""
+    (tmp_path / "skyward.toml").write_text("\ufeff[pools.train]\nnodes = 2\n", encoding="utf-8")
+    assert {"nodes": 2} == read_named("train", provider_of=provider_of, start=tmp_path).keywords

@@ -246,6 +246,13 @@ def test_a_refused_value_that_was_looked_up_is_not_shown(line: str) -> None:
     assert "hunter2" not in f"{caught.value!r} {caught.value.__context__!r}"
 
 
+def test_a_short_value_that_was_looked_up_hides_no_other() -> None:
+    """What the file says by itself is shown."""
+    with pytest.raises(ConfigError, match=r"retry_on_interruption must be .*, not -4") as caught:
+        load("[pools.train]\nnodes = '${COUNT}'\nretry_on_interruption = -4\nconcurrency = '-${COUNT}'\n")
+    assert "concurrency must be a whole number of at least 1, not -${COUNT}" in str(caught.value)
+
+
 TABLES = """
 [providers.lab]
 type = "cloud"

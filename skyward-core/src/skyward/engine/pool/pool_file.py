@@ -156,7 +156,8 @@ def _chain(path: Path, above: tuple[Path, ...], *, trusted: bool) -> Iterator[tu
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        # Some editors begin a file with a byte order mark, which is no TOML.
+        return path.read_text(encoding="utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         place = error.object[: error.start]
         line, column = place.count(b"\n") + 1, error.start - (place.rfind(b"\n") + 1) + 1

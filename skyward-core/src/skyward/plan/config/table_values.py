@@ -50,13 +50,19 @@ class TableReading:
     look_up: LookUp
     problems: list[Problem] = field(factory=list)
     secrets: dict[str, str] = field(factory=dict)
+    _of: dict[str, list[ConfigNode]] = field(factory=dict)
 
     def refuse(self, node: ConfigNode, error: ConfigError) -> None:
         """Record what is wrong with a value, without any secret."""
-        message, hint = hidden(error.message, self.secrets), hidden(error.hint, self.secrets)
+        secrets = {text: name for text, name in self.secrets.items() if len(text) > 3 or self._is_of(text, node)}
+        message, hint = hidden(error.message, secrets), hidden(error.hint, secrets)
         problem = Problem(node.file, node.at, message, hint, type(error))
         if problem not in self.problems:
             self.problems.append(problem)
+
+    def _is_of(self, secret: str, node: ConfigNode) -> bool:
+        """Return whether a secret stands for a value, or for one in it; a short one may be a part of any other."""
+        return any((one.file, one.at[: len(node.at)]) == (node.file, node.at) for one in self._of[secret])
 
     def filled(self, node: ConfigNode, hint: Any = Any) -> Any:
         """Return a value with its references looked up; None in the place of one that leads nowhere."""
@@ -72,6 +78,8 @@ class TableReading:
             self.refuse(node, error)
             return None
         self.secrets |= secrets
+        for secret in secrets:
+            self._of.setdefault(secret, []).append(node)
         return parsed_as(text, hint) if "${" in node.value else text
 
     def _settings(self, table: Mapping[str, ConfigNode], types: Mapping[str, Any]) -> dict[str, Any]:
