@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -69,7 +70,8 @@ def _shown(node: ConfigNode, key: str = "") -> Any:
         if "${" in node.value:
             return redacted(written(node.value))
         return _HIDDEN if is_secret(key) else redacted(node.value)
-    if isinstance(node.value, (bool, int, float)):
+    # JSON has no infinity, and no times.
+    if isinstance(node.value, (bool, int, float)) and math.isfinite(node.value):
         return _HIDDEN if is_secret(key) else node.value
     return str(node.value)
 

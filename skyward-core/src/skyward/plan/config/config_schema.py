@@ -1,7 +1,7 @@
 """
 The JSON schema of `skyward.toml`, for editors: made from the classes that its tables become.
 
-It refuses no file that is read; what it cannot say, such as which regions there are, is left to the reader.
+What a class says in words or code only, such as which regions there are, is left to the reader of the file.
 """
 
 from __future__ import annotations
