@@ -23,14 +23,14 @@ from skyward.model.fields.keywords import PoolKeywords
 from skyward.model.fields.setting import known_only, nearest
 from skyward.model.spec.image import Image
 from skyward.model.spec.options import Options, Worker
-from skyward.plan.config.config_document import Config
-from skyward.plan.config.config_tree import ConfigNode, Problem, merged, place_of, refusal
+from skyward.plan.config.config_document import Config, Layer, config_of
+from skyward.plan.config.config_tree import ConfigNode, Problem, merged, parsed, place_of, refusal
 from skyward.plan.config.key_places import dotted
 from skyward.plan.config.keyword_checks import ALIASES, check_keyword, known_keywords
 from skyward.plan.config.request import NamedPool
 from skyward.plan.config.table_values import TABLES, FactoryOf, LookUp, TableReading
 
-__all__ = ["ONLY_PYTHON", "load_named", "pool_keywords", "providers_named"]
+__all__ = ["ONLY_PYTHON", "NamedPool", "load_named", "pool_keywords", "pool_names", "providers_named"]
 
 ONLY_PYTHON = ("health_checker", "on_event")
 """Keywords that TOML cannot write."""
@@ -88,6 +88,23 @@ def load_named(
     if reading.problems:
         raise refusal(reading.problems, config.texts)
     return NamedPool(keywords=keywords, where=_Where(pool, config.texts), secrets=dict(reading.secrets))
+
+
+def pool_names(toml_text: str, file: str = "skyward.toml") -> tuple[str, ...]:
+    """
+    Return the names of the pools that a text in TOML describes, whatever else is in it.
+
+    Args:
+        toml_text: The whole text.
+        file: Where the text comes from, for errors.
+
+    Raises:
+        ConfigError: If the text is no TOML.
+
+    >>> pool_names("[pools.train]\\nnodes = 2")
+    ('train',)
+    """
+    return tuple(config_of([Layer(file, toml_text, parsed(toml_text, file))]).pools)
 
 
 def providers_named(
