@@ -17,6 +17,7 @@ from skyward.testing import (
     Fault,
     ListingLag,
     LostResponse,
+    NoCapacity,
     Rehearsal,
     SlowApi,
     TerminateFails,
@@ -51,6 +52,24 @@ def stay(first: str) -> int:
         os.replace(f"{first}.part", first)
         child.wait()
     return 42
+
+
+def test_a_label_is_what_tags_lists_logs_and_errors_show(books: str, tmp_path: Path) -> None:
+    """A pool is named beside any other keyword."""
+    log = sky.LogConfig(file=str(tmp_path / "log"), console=False)
+    with compute(books, nodes=2, label="sweep-7", logging=log) as pool:
+        assert ("sweep-7", "sweep-7") == (pool.name, pool.snapshot()["name"])
+        assert {"sweep-7"} == {one.tags.pool_name for one in Rehearsal(directory=books).machines() if one.tags}
+        assert {"sweep-7"} == {one.tags.pool_name for one in sky.instances([Rehearsal(directory=books)]) if one.tags}
+    assert "pool=sweep-7" in (tmp_path / "log").read_text()
+    with pytest.raises(sky.PoolClosedError, match="sweep-7"):
+        double(1) >> pool
+    with (
+        pytest.raises(sky.CapacityError, match="sweep-7") as caught,
+        compute(books, NoCapacity(), label="sweep-7"),
+    ):
+        pytest.fail("there is no capacity")
+    assert "sweep-7" == caught.value.pool
 
 
 def test_a_good_day(books: str) -> None:

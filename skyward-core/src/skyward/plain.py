@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["coloured_line", "plain_line", "plain_text", "redacted"]
+__all__ = ["coloured_line", "conceal", "plain_line", "plain_text", "redacted"]
 
 # An escape sequence: of colours (kept where there are colours), of anything else, or a lone control character.
 _COLOUR = re.compile(r"\x1b\[[\d;:]*m")
@@ -25,10 +25,30 @@ _HIDDEN = re.compile(
 # Up to the last @ before the path: a password may hold one.
 _CREDENTIALS = re.compile(r"//[^/\s]*@")
 
+SHORTEST = 8
+"""Characters of a secret from which on it is hidden wherever it stands: a shorter one may be a part of any word."""
+
+_secrets: set[str] = set()
+
+
+def conceal(secret: str) -> None:
+    """
+    Redact a text in all errors and log lines of this program from now on.
+
+    Args:
+        secret: Such as a key that a configuration file refers to; short ones are part of too many words.
+
+    >>> conceal("hunter2-of-an-example")
+    >>> redacted("The key hunter2-of-an-example is refused.")
+    'The key *** is refused.'
+    """
+    if len(secret.strip()) >= SHORTEST:
+        _secrets.add(secret.strip())
+
 
 def redacted(text: str) -> str:
     """
-    Return a text with the user and the password of each URL in it hidden.
+    Return a text with the user and the password of each URL in it hidden, and each secret of `conceal`.
 
     Args:
         text: A URL, or what may have some in it.
@@ -36,6 +56,9 @@ def redacted(text: str) -> str:
     >>> redacted("https://me:secret@pypi.example.org/simple"), redacted("https://me:s@cret@pypi.example.org")
     ('https://***@pypi.example.org/simple', 'https://***@pypi.example.org')
     """
+    # Sorted, so that one which is part of another does not leave the rest of it; and a copy, as threads may add some.
+    for secret in sorted(_secrets, key=len, reverse=True):
+        text = text.replace(secret, "***")
     return _CREDENTIALS.sub("//***@", text) if "@" in text else text
 
 

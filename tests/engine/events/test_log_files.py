@@ -24,7 +24,7 @@ def test_pool_writes_its_life_to_the_file(tmp_path: Path) -> None:
     with sky.Compute(console="silent", logging=config):
         pass
     text = Path(config.file).read_text()
-    assert "NodeReady node=0 ready" in text
+    assert "NodeReady pool=pool node=0 ready" in text
     assert "ClusterDestroyed" in text
     assert not logging.getLogger("skyward").handlers
 
@@ -32,7 +32,7 @@ def test_pool_writes_its_life_to_the_file(tmp_path: Path) -> None:
 def test_no_log_is_written_when_it_is_off(tmp_path: Path) -> None:
     """`logging=False` opens no file."""
     with logging_to(None):
-        write_event(NodeReady(node=1))
+        write_event(NodeReady(node=1), pool="train")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -40,7 +40,7 @@ def test_level_decides_what_is_written(tmp_path: Path) -> None:
     """Events are logged at INFO."""
     config = _config(tmp_path, level="WARNING")
     with logging_to(config):
-        write_event(NodeReady(node=1))
+        write_event(NodeReady(node=1), pool="train")
         logging.getLogger("skyward.x").warning("look here")
     text = Path(config.file).read_text()
     assert "look here" in text
@@ -52,8 +52,8 @@ def test_pools_configured_alike_share_a_file(tmp_path: Path) -> None:
     config = _config(tmp_path)
     with logging_to(config):
         with logging_to(config):
-            write_event(NodeReady(node=1))
-        write_event(NodeReady(node=2))
+            write_event(NodeReady(node=1), pool="train")
+        write_event(NodeReady(node=2), pool="train")
     assert Path(config.file).read_text().count("NodeReady") == 2
 
 
@@ -62,7 +62,7 @@ def test_old_files_are_kept_up_to_the_retention(tmp_path: Path) -> None:
     config = _config(tmp_path, rotation="1 KB", retention=2)
     with logging_to(config):
         for node in range(100):
-            write_event(NodeReady(node=node))
+            write_event(NodeReady(node=node), pool="train")
     assert len(list((tmp_path / "logs").iterdir())) == 3
 
 
@@ -72,7 +72,7 @@ def test_a_log_without_room_is_reported_once(tmp_path: Path, capsys: pytest.Capt
     config = _config(tmp_path, rotation=rotation)
     with full_disk(), logging_to(config):
         for node in range(3):
-            write_event(NodeReady(node=node))
+            write_event(NodeReady(node=node), pool="train")
     assert 1 == capsys.readouterr().err.count(f"the log {config.file} cannot be written any more")
 
 
@@ -82,7 +82,7 @@ def test_the_log_is_the_users_alone(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         with logging_to(config):
-            write_event(NodeReady(node=1))
+            write_event(NodeReady(node=1), pool="train")
     finally:
         os.umask(before)
     assert 0o600 == Path(config.file).stat().st_mode & 0o777

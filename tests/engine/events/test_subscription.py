@@ -31,7 +31,7 @@ class Saver:
         (Saver().save, False, "Saver.save"),
         (print, False, "print"),
         (functools.partial(print, end=""), False, "partial"),
-        (write_event, True, "the log"),
+        (functools.partial(write_event, pool="train"), True, "the log"),
         (LogConsole(io.StringIO()).handle, True, "the console"),
     ],
 )

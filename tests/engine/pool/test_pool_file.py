@@ -81,3 +81,63 @@ def test_names_are_offered_as_the_file_writes_them(
     with pytest.raises(ConfigError) as caught:
         read_named("train", provider_of=registry.provider, plugin_of=registry.plugin)
     assert hint == caught.value.hint
+
+
+def test_own_settings_are_below_the_file_of_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Table by table: a pool may be described in both, and extend one of the other."""
+    project, own = tmp_path / "project", tmp_path / "settings" / "skyward"
+    for folder in (project, own):
+        folder.mkdir(parents=True)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(own.parent))
+    (project / "skyward.toml").write_text("[pools.train]\nnodes = 4\n[pools.sweep]\nextends = 'base'\n")
+    (own / "skyward.toml").write_text("[pools.train]\nnodes = 2\nregion = 'eu'\n[pools.base]\nttl = 60\n")
+
+    assert {"nodes": 4, "region": "eu"} == read_named("train", provider_of=provider_of, start=project).keywords
+    assert {"ttl": 60} == read_named("sweep", provider_of=provider_of, start=project).keywords
+    assert {"nodes": 2, "region": "eu"} == read_named("train", provider_of=provider_of, start=tmp_path).keywords
+
+
+def test_a_file_extends_another(tmp_path: Path) -> None:
+    """Whose path is relative to its folder."""
+    (tmp_path / "base").mkdir()
+    (tmp_path / "skyward.toml").write_text("extends = 'base/gpus.toml'\n[pools.train]\nnodes = 4\n")
+    (tmp_path / "base" / "gpus.toml").write_text("extends = 'cpus.toml'\n[pools.train]\nnodes = 2\nttl = 60\n")
+    (tmp_path / "base" / "cpus.toml").write_text("[pools.train]\nttl = 10\nregion = 'eu'\n")
+
+    pool = read_named("train", provider_of=provider_of, start=tmp_path)
+    assert {"nodes": 4, "ttl": 60, "region": "eu"} == pool.keywords
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "extends = 'other.toml'",
+            r"other.toml:1:1: extends: .*circle: .*skyward.toml extends .*other.toml extends .*",
+        ),
+        ("extends = 'none.toml'", r"skyward.toml:1:1: extends: There is no file .*none.toml to extend"),
+        ("extends = 4", "extends must be the path of a file, not 4"),
+    ],
+)
+def test_a_file_that_cannot_be_extended_is_refused(tmp_path: Path, line: str, message: str) -> None:
+    """The chain of a circle is shown."""
+    (tmp_path / "skyward.toml").write_text(f"{line}\n")
+    (tmp_path / "other.toml").write_text("extends = 'skyward.toml'\n")
+    with pytest.raises(ConfigError, match=message):
+        read_named("train", provider_of=provider_of, start=tmp_path)
+
+
+def test_a_broken_file_is_refused_with_its_place(tmp_path: Path) -> None:
+    """Whether its TOML is broken or its text."""
+    (tmp_path / "skyward.toml").write_text("[pools.train]\nnodes = \n")
+    with pytest.raises(ConfigError, match=r"skyward.toml:2:9: This is no TOML"):
+        read_named("train", provider_of=provider_of, start=tmp_path)
+    (tmp_path / "skyward.toml").write_bytes(b"a = 1\nb = '\xff'")
+    with pytest.raises(ConfigError, match="line 2, column 6 is no text in UTF-8"):
+        read_named("train", provider_of=provider_of, start=tmp_path)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
+    """Some editors write one."""
+    (tmp_path / "skyward.toml").write_text("\ufeff[pools.train]\nnodes = 2\n", encoding="utf-8")
+    assert {"nodes": 2} == read_named("train", provider_of=provider_of, start=tmp_path).keywords

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from skyward.engine.pool.pool_file import find_pool_file, providers_of_file, read_named
+from skyward.engine.pool.pool_file import find_pool_file, providers_of_file, read_config, read_named
 from skyward.engine.pool.pool_file_trust import check_trust, is_trusted, reasons, trust
 from skyward.errors import ConfigError
 from tests.strangers import give_away
@@ -101,3 +101,25 @@ def test_nothing_is_made_of_a_file_that_is_not_trusted(file: Path) -> None:
         with pytest.raises(ConfigError, match="is not trusted"):
             ask()
     assert not Path(os.environ["SKYWARD_STATE"]).exists()
+
+
+def test_each_file_that_is_extended_has_to_be_trusted(file: Path) -> None:
+    """By its own place and content; one elsewhere is read only if the user says so."""
+    file.write_text("extends = 'base.toml'\n")
+    base = file.with_name("base.toml")
+    base.write_text(WISH)
+    with pytest.raises(ConfigError, match=rf"{base} is not trusted"):
+        read_config(file.parent)
+    trust(base, WISH)
+    assert read_config(file.parent) is not None
+    file.write_text("extends = '../base.toml'\n")
+    assert ("extends = '../base.toml'",) == reasons(file, file.read_text())
+
+
+def test_files_among_the_users_settings_are_the_users_own(tmp_path: Path) -> None:
+    """Also those that the first of them extends."""
+    settings = tmp_path / "home" / ".config" / "skyward"
+    settings.mkdir(parents=True)
+    (settings / "skyward.toml").write_text("extends = 'clouds.toml'\n")
+    (settings / "clouds.toml").write_text(WISH)
+    assert read_config(tmp_path) is not None

@@ -1,7 +1,7 @@
 from typing import get_type_hints
 
 from skyward.model.fields.keywords import PoolKeywords
-from skyward.plan.config.request import known_keywords
+from skyward.plan.config.keyword_checks import known_keywords
 
 
 def test_every_flat_keyword_is_typed_and_no_other() -> None:

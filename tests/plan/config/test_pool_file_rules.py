@@ -35,6 +35,9 @@ from skyward.plan.config.pool_file_rules import fingerprint, wishes
         ('logging = { file = "~/.bashrc" }', "logging.file = '~/.bashrc'"),
         ('options = { logging = { file = "x" } }', "options.logging.file = 'x'"),
         ('trust = "code"', "trust = 'code'"),
+        ('image = { env = { A = "${B}" } }', "image.env.A reads ${B}"),
+        ('provider = { type = "SSH", hosts = ["${file:~/.key}.e.example"] }', "provider.hosts[0] reads ${file:~/.key}"),
+        ('image = { metrics = [{ type = "Custom", name = "a", command = "x" }] }', "image.metrics.command = 'x'"),
     ],
 )
 def test_what_only_the_user_may_say(line: str, wish: str) -> None:
@@ -83,3 +86,28 @@ def test_the_folder_of_a_volume_is_taken_from_a_trusted_file_only() -> None:
     assert () == wishes({"pools": {"train": {"volumes": [volume]}}})
     found = wishes({"pools": {"train": {"volumes": [{**volume, "storage": "/srv"}]}}})
     assert ("pools.train.volumes.storage = '/srv'",) == found
+
+
+def test_tables_outside_of_pools_need_trust_as_those_within() -> None:
+    """A pool, or one of the user's own file, may name them."""
+    document = tomllib.loads("""
+extends = "/etc/skyward.toml"
+[providers.lab]
+endpoint = "https://e.example"
+[plugins.other]
+server = "e.example"
+[images.base]
+includes = ["~/.ssh"]
+[metrics.own]
+command = "sh x"
+[options.logging]
+file = "~/.bashrc"
+""")
+    assert (
+        "extends = '/etc/skyward.toml'",
+        "images.base.includes = '~/.ssh'",
+        "providers.lab.endpoint = 'https://e.example'",
+        "plugins.other.server = 'e.example'",
+        "metrics.own.command = 'sh x'",
+        "options.logging.file = '~/.bashrc'",
+    ) == wishes(document)

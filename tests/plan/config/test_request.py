@@ -11,8 +11,8 @@ from skyward.model.spec.image import Image
 from skyward.model.spec.nodes import Nodes
 from skyward.model.spec.options import Options, Worker
 from skyward.model.spec.spec import Spec
-from skyward.plan.config.named_pools import NamedPool
-from skyward.plan.config.request import Request, known_keywords, request
+from skyward.plan.config.keyword_checks import known_keywords
+from skyward.plan.config.request import NamedPool, Request, request
 
 
 @frozen

@@ -66,12 +66,18 @@ def logging_to(config: LogConfig | None) -> Iterator[None]:
                 _log.setLevel(logging.NOTSET)
 
 
-def write_event(event: SkywardEvent) -> None:
-    """Write what happened to a pool or node."""
+def write_event(event: SkywardEvent, *, pool: str) -> None:
+    """
+    Write what happened to a pool or node.
+
+    Args:
+        event: What happened.
+        pool: Name of the pool; several may write to one file.
+    """
     line = tell(event)
     if line is not None:
         node = "" if line.node is None else f" node={line.node}"
-        _events.info("%s%s %s", type(event).__name__, node, line.text)
+        _events.info("%s pool=%s%s %s", type(event).__name__, pool, node, line.text)
 
 
 def keep(config: LogConfig | None, events: Sequence[SkywardEvent]) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import itertools
 import logging
 import sys
@@ -324,7 +325,7 @@ def _subscribe(
     if request.options.on_event is not None:
         dispatcher.subscribe(events.SkywardEvent, request.options.on_event)
     if request.options.log_config is not None:
-        dispatcher.subscribe(LIFECYCLE, write_event, own=True)
+        dispatcher.subscribe(LIFECYCLE, functools.partial(write_event, pool=request.name), own=True)
     if console.events:
         dispatcher.subscribe(console.events, console.handle, own=True)
 

@@ -47,7 +47,7 @@ def reasons(path: Path, text: str) -> tuple[str, ...]:
         return (f"all that is in it, because it belongs to user {facts.st_uid}",)
     if facts.st_mode & stat.S_IWOTH:
         return ("all that is in it, because every user can write to it",)
-    if path.resolve() in own_files():
+    if path.resolve() in own_files() or own_settings() in path.resolve().parents:
         return ()
     try:
         return wishes(tomllib.loads(text))
@@ -58,10 +58,17 @@ def reasons(path: Path, text: str) -> tuple[str, ...]:
 
 def own_files() -> tuple[Path, ...]:
     """Return the files that are the user's own word wherever a program runs: in the home, or among its settings."""
+    return (_home() / "skyward.toml").resolve(), (own_settings() / "skyward.toml").resolve()
+
+
+def own_settings() -> Path:
+    """Return the folder of the user's own settings, whose files may extend each other."""
+    return (Path(os.environ.get("XDG_CONFIG_HOME") or _home() / ".config") / "skyward").resolve()
+
+
+def _home() -> Path:
     # Unlike `Path.home`, it does not fail for a user without a home.
-    home = Path(os.path.expanduser("~"))
-    settings = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "skyward"
-    return (home / "skyward.toml").resolve(), (settings / "skyward.toml").resolve()
+    return Path(os.path.expanduser("~"))
 
 
 def is_trusted(path: Path, text: str) -> bool:

@@ -6,7 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["fingerprint", "wishes"]
+from skyward.plan.config.key_places import dotted
+from skyward.plan.config.references import references
+
+__all__ = ["fingerprint", "is_secret", "wishes"]
 
 # Words in the name of a provider's setting, of whatever distribution: an address, something secret, something to run.
 _WORDS = frozenset(
@@ -14,14 +17,16 @@ _WORDS = frozenset(
     "program proxy secret server token trust uri url".split()
 )
 _NAMES = frozenset({"known_hosts", "login"})
+_SECRET = frozenset("credential credentials key keyfile keys password secret token".split())
 
 
 def wishes(document: Mapping[str, Any]) -> tuple[str, ...]:
     """
     List the settings of a file that are taken only from one which the user trusts.
 
-    Those are addresses of APIs, keys and files of keys, commands, files outside of the file's own folder, and trust in
-    the code of nodes.
+    Those are addresses of APIs, keys and files of keys, commands, files outside of the file's own folder, trust in the
+    code of nodes, and all that the file reads from variables, other files and keyrings: a host's name could carry it
+    away.
 
     Args:
         document: The file, as TOML was read.
@@ -34,12 +39,29 @@ def wishes(document: Mapping[str, Any]) -> tuple[str, ...]:
     >>> wishes({"pools": {"train": {"provider": {"type": "AWS", "region": "eu-west-1"}, "nodes": 2}}})
     ()
     """
-    pools = document.get("pools")
     found: list[str] = []
-    for name, table in pools.items() if isinstance(pools, Mapping) else ():
-        if isinstance(table, Mapping):
-            found += _of_pool(f"pools.{name}", table)
-    return tuple(found)
+    base = document.get("extends")
+    if isinstance(base, str) and _elsewhere(base):
+        found.append(f"extends = {base!r}")
+    for kind, check in (("pools", _of_pool), ("images", _of_image)):
+        for name, table in _tables(document, kind):
+            found += check(f"{kind}.{name}", table)
+    for kind in ("providers", "plugins", "metrics"):
+        for name, table in _tables(document, kind):
+            found += _settings(f"{kind}.{name}", table)
+    found += _of_options("options", document.get("options"))
+    found += [f"{dotted(at)} reads {one}" for at, one in references(dict(document))]
+    return tuple(dict.fromkeys(found))
+
+
+def is_secret(name: str) -> bool:
+    """
+    Return whether a setting of this name holds a secret.
+
+    >>> is_secret("api_key"), is_secret("HF_TOKEN"), is_secret("region")
+    (True, True, False)
+    """
+    return bool(set(re.split(r"[_-]", name.lower())) & _SECRET)
 
 
 def fingerprint(path: str, content: bytes) -> str:
@@ -71,15 +93,23 @@ def _of_pool(where: str, table: Mapping[str, Any]) -> Iterator[str]:
     # Only less trust than the provider's own may come with a project.
     if table.get("trust", "data") != "data":
         yield f"{where}.trust = {table['trust']!r}"
-    options = table.get("options")
-    for place, part in ((where, table), (f"{where}.options", options)):
-        if not isinstance(part, Mapping):
-            continue
-        image, log = part.get("image"), part.get("logging")
-        if isinstance(image, Mapping):
-            yield from _of_image(f"{place}.image", image)
-        if isinstance(log, Mapping) and "file" in log:
-            yield f"{place}.logging.file = {log['file']!r}"
+    for place, part in ((where, table), (f"{where}.options", table.get("options"))):
+        if isinstance(part, Mapping) and isinstance(part.get("image"), Mapping):
+            yield from _of_image(f"{place}.image", part["image"])
+        yield from _of_options(place, part)
+
+
+def _tables(document: Mapping[str, Any], kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    shelf = document.get(kind)
+    for name, table in shelf.items() if isinstance(shelf, Mapping) else ():
+        if isinstance(table, Mapping):
+            yield name, table
+
+
+def _of_options(where: str, options: object) -> Iterator[str]:
+    log = options.get("logging") if isinstance(options, Mapping) else None
+    if isinstance(log, Mapping) and "file" in log:
+        yield f"{where}.logging.file = {log['file']!r}"
 
 
 def _of_image(where: str, image: Mapping[str, Any]) -> Iterator[str]:
@@ -88,8 +118,14 @@ def _of_image(where: str, image: Mapping[str, Any]) -> Iterator[str]:
         yield from (f"{where}.shell_vars.{name} = {text!r}" for name, text in commands.items())
     included = image.get("includes")
     for path in included if isinstance(included, list) else [included]:
-        if isinstance(path, str) and (path.startswith(("/", "~")) or ".." in path.split("/")):
+        if isinstance(path, str) and _elsewhere(path):
             yield f"{where}.includes = {path!r}"
+    yield from _settings(f"{where}.metrics", image.get("metrics"))
+
+
+def _elsewhere(path: str) -> bool:
+    """Return whether a path leads out of the file's own folder."""
+    return path.startswith(("/", "~")) or ".." in path.split("/")
 
 
 def _settings(where: str, entry: object) -> Iterator[str]:
@@ -102,8 +138,7 @@ def _settings(where: str, entry: object) -> Iterator[str]:
     for name, value in entry.items():
         words = set(re.split(r"[_-]", str(name).lower()))
         if words & _WORDS or str(name).lower() in _NAMES:
-            secret = words & {"key", "keys", "password", "secret", "token", "credential", "credentials"}
-            yield f"{where}.{name}" if secret else f"{where}.{name} = {value!r}"
+            yield f"{where}.{name}" if is_secret(str(name)) else f"{where}.{name} = {value!r}"
         elif isinstance(value, str) and "://" in value:
             yield f"{where}.{name} = {value!r}"
         else:

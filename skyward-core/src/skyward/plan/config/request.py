@@ -11,28 +11,33 @@ import attrs
 from attrs import frozen
 
 from skyward.errors import ConfigError, UsageError
-from skyward.model.fields.memory import gigabytes
-from skyward.model.fields.setting import known_only, positive
+from skyward.model.fields.setting import known_only
 from skyward.model.fields.variables import variables
 from skyward.model.spec.image import DEFAULT_IMAGE, Image, check_python
-from skyward.model.spec.options import Options, Worker, console_shown
+from skyward.model.spec.options import Options, Worker
 from skyward.model.spec.spec import Spec
-from skyward.model.spec.volumes import volumes
-from skyward.plan.config.named_pools import NamedPool
+from skyward.plan.config.keyword_checks import ALIASES, OTHER_CHECKS, known_keywords
+from skyward.plan.config.references import hidden
 
-__all__ = ["ALIASES", "Request", "known_keywords", "request"]
-
-# Shorter and older words, and the fields they stand for.
-ALIASES: dict[str, str] = {"cpu": "vcpus", "memory": "memory_gb", "display": "console", "volume": "volumes"}
-# Their checks once more, so that a refusal names the word that was written.
-_CHECKS: dict[str, Callable[[object, str], object]] = {
-    "cpu": positive,
-    "memory": gigabytes,
-    "display": console_shown,
-    "volume": volumes,
-}
+__all__ = ["NamedPool", "Request", "request"]
 
 UNNAMED = "pool"
+
+
+@frozen(kw_only=True)
+class NamedPool:
+    """
+    Hold what a configuration file says about one pool.
+
+    Args:
+        keywords: What would be written as keywords of `sky.Compute`.
+        where: File and table, for errors; may be looked for when it is printed.
+        secrets: What references led to, by which errors show the references instead.
+    """
+
+    keywords: Mapping[str, Any]
+    where: object
+    secrets: Mapping[str, str] = {}  # nothing writes to it
 
 
 @frozen(kw_only=True)
@@ -58,17 +63,6 @@ class Request:
     def warnings(self) -> tuple[str, ...]:
         """Return what the user should know before anything is rented, each sentence once."""
         return tuple(dict.fromkeys(warning for spec in self.specs for warning in spec.warnings))
-
-
-def known_keywords() -> tuple[str, ...]:
-    """
-    Return every flat keyword, fields first.
-
-    >>> "concurrency" in known_keywords(), "cpu" in known_keywords()
-    (True, True)
-    """
-    fields = [field.name for kind in (Spec, Options, Worker) for field in attrs.fields(kind)]
-    return (*fields, *ALIASES, "env")
 
 
 def request(
@@ -162,7 +156,9 @@ def _named(name: str, options: Options | None, named: Callable[[str], NamedPool]
     try:
         return _flat(pool.keywords, options, name, "a pool")
     except ConfigError as error:
-        raise type(error)(f"{pool.where}: {error.message}", hint=error.hint) from error
+        message, hint = hidden(error.message, pool.secrets), hidden(error.hint, pool.secrets)
+        refused = type(error)(f"{pool.where}: {message}", hint=hint)
+    raise refused
 
 
 def _flat(keywords: Mapping[str, Any], options: Options | None, name: str, taker: str) -> Request:
@@ -196,8 +192,8 @@ def _settings(keywords: Mapping[str, Any], taker: str) -> dict[str, Any]:
                 f"{written[field]}= and {keyword}= are the same setting, given twice.", hint="Leave one of them out."
             )
         written[field] = keyword
-        if keyword in _CHECKS and keywords[keyword] is not None:
-            _CHECKS[keyword](keywords[keyword], keyword)
+        if keyword in OTHER_CHECKS and keywords[keyword] is not None:
+            OTHER_CHECKS[keyword](keywords[keyword], keyword)
     return {field: keywords[keyword] for field, keyword in written.items()}
 
 
