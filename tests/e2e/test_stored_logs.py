@@ -18,7 +18,7 @@ from skyward.engine.logs.log_folder import stored_pools
 from skyward.engine.logs.log_reader import LogReader
 from skyward.plan.logs.log_format import CallRow, Record, calls_of
 from skyward.plan.logs.stored_pool import StoredPool
-from skyward.testing import Rehearsal
+from skyward.testing import NoCapacity, Rehearsal
 from tests.waiting import until
 
 
@@ -102,7 +102,7 @@ def test_a_pool_that_cannot_be_opened_says_why() -> None:
     """It is stored as failed."""
     with (
         pytest.raises(sky.SkywardError),
-        sky.Compute(provider=sky.Local(), image=sky.Image(python="2.7"), console="silent"),
+        sky.Compute(provider=Rehearsal(faults=[NoCapacity()]), console="silent", max_provision_attempts=1),
     ):
         pass
     about, _ = stored()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from skyward.engine.logs.log_reader import LogReader
-from skyward.plan.logs.log_format import VERSION, Segment, Stream, head, record
+from skyward.plan.logs.log_format import VERSION, LogSegment, Stream, head, record
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def write(
     folder: Path, stream: Stream, numbers: Iterator[int] | list[int] | range, run: int = 1, segment: int = 1
 ) -> Path:
     """Append lines of these numbers to a segment."""
-    one = Segment(stream, run, segment)
+    one = LogSegment(stream, run, segment)
     path = folder / one.file
     fresh = not path.exists()
     with open(path, "a") as file:
@@ -88,9 +88,9 @@ def test_a_damaged_line_is_counted(folder: Path) -> None:
 def test_a_file_of_a_newer_version_is_named_and_passed_over(folder: Path) -> None:
     """Once, however often it is looked at."""
     write(folder, "events", [1])
-    newer = folder / Segment("output", 1, 1).file
+    newer = folder / LogSegment("output", 1, 1).file
     newer.write_text(f'{{"skyward_log":{VERSION + 1}}}\n' + record(2, 2.0, "line", {}))
-    newer.with_name(Segment("calls", 1, 1).file).write_text("no head at all\n")
+    newer.with_name(LogSegment("calls", 1, 1).file).write_text("no head at all\n")
     said: list[str] = []
     reader = LogReader(folder, complain=said.append)
     assert [1] == numbers(reader)

@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 from skyward.errors import UsageError
-from skyward.plan.logs.log_choice import Choice, moment
+from skyward.plan.logs.log_choice import LogChoice, moment
 
 LINE = {"n": 1, "t": 100.0, "k": "line", "node": 2, "task": "7", "text": "hi"}
 CALLS = {"n": 2, "t": 100.0, "k": "calls", "fn": ["f"], "rows": [[7, 1, 0, 2, 1, 1, 1, 0], [8, 1, 0, 3, 1, 1, 1, 0]]}
@@ -17,16 +17,16 @@ EVENT = {"n": 3, "t": 100.0, "k": "event", "event": "ClusterReady", "say": "read
 @pytest.mark.parametrize(
     ("choice", "wanted"),
     [
-        (Choice(), [True, True, True]),
-        (Choice(node=2), [True, True, False]),
-        (Choice(node=3), [False, True, False]),
-        (Choice(task="7"), [True, True, False]),
-        (Choice(task="7", node=3), [False, False, False]),
-        (Choice(since=100.0), [True, True, True]),
-        (Choice(since=100.1), [False, False, False]),
+        (LogChoice(), [True, True, True]),
+        (LogChoice(node=2), [True, True, False]),
+        (LogChoice(node=3), [False, True, False]),
+        (LogChoice(task="7"), [True, True, False]),
+        (LogChoice(task="7", node=3), [False, False, False]),
+        (LogChoice(since=100.0), [True, True, True]),
+        (LogChoice(since=100.1), [False, False, False]),
     ],
 )
-def test_lines_are_chosen(choice: Choice, wanted: list[bool]) -> None:
+def test_lines_are_chosen(choice: LogChoice, wanted: list[bool]) -> None:
     """By node, call and time, which all have to fit."""
     assert wanted == [choice.wants(found) for found in (LINE, CALLS, EVENT)]
 

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from skyward.plan.logs.log_format import (
     STREAMS,
     VERSION,
-    Segment,
+    LogSegment,
     calls_of,
     head,
     line_record,
@@ -59,7 +59,7 @@ def test_kinds_and_keys_of_later_programs_are_passed_on() -> None:
 @pytest.mark.parametrize("stream", STREAMS)
 def test_a_segment_is_named_and_found(stream: str) -> None:
     """By stream, run and number; its head says the same."""
-    segment = Segment(stream, 2, 31)  # type: ignore[arg-type]
+    segment = LogSegment(stream, 2, 31)  # type: ignore[arg-type]
     assert segment == segment_of(segment.file)
     facts = json.loads(head("3fa9c1d2", segment))
     assert {"skyward_log": VERSION, "pool": "3fa9c1d2", "stream": stream, "run": 2, "segment": 31} == facts

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from time import localtime, strftime
 from typing import Any
 
-from skyward.plan.logs.log_choice import Choice
+from skyward.plan.logs.log_choice import LogChoice
 from skyward.plan.logs.log_format import CallRow, Record, calls_of
 
 __all__ = ["as_json", "as_text"]
 
 
-def as_text(found: Record, choice: Choice) -> Iterator[str]:
+def as_text(found: Record, choice: LogChoice) -> Iterator[str]:
     """
     Return the lines that people read of a line of the log; calls that ended well have some only where one is asked for.
 
@@ -21,7 +21,7 @@ def as_text(found: Record, choice: Choice) -> Iterator[str]:
         found: The line.
         choice: What is wanted of the log.
 
-    >>> [line] = as_text({"n": 3, "t": 0.0, "k": "line", "node": 1, "text": "epoch 1"}, Choice())
+    >>> [line] = as_text({"n": 3, "t": 0.0, "k": "line", "node": 1, "text": "epoch 1"}, LogChoice())
     >>> line.partition(" ")[2].partition(" ")[2]
     'node-1 | epoch 1'
     """
@@ -46,7 +46,7 @@ def as_text(found: Record, choice: Choice) -> Iterator[str]:
         yield f"{_clock(found['t'])} skyward · the log was full: its oldest {what} are dropped"
 
 
-def as_json(found: Record, choice: Choice) -> Iterator[str]:
+def as_json(found: Record, choice: LogChoice) -> Iterator[str]:
     """
     Return the JSON objects for a line of the log: one for each call, and one for any other line.
 
@@ -54,7 +54,7 @@ def as_json(found: Record, choice: Choice) -> Iterator[str]:
         found: The line.
         choice: What is wanted of the log.
 
-    >>> list(as_json({"n": 3, "t": 0.5, "k": "line", "node": 1, "text": "epoch 1"}, Choice()))
+    >>> list(as_json({"n": 3, "t": 0.5, "k": "line", "node": 1, "text": "epoch 1"}, LogChoice()))
     ['{"at": 0.5, "kind": "line", "node": 1, "task": null, "stream": "stdout", "text": "epoch 1"}']
     """
     kind = found["k"]
@@ -74,7 +74,7 @@ def as_json(found: Record, choice: Choice) -> Iterator[str]:
     yield json.dumps({"at": found["t"], "kind": kind, **facts})
 
 
-def _wanted(found: Record, choice: Choice) -> Iterator[CallRow]:
+def _wanted(found: Record, choice: LogChoice) -> Iterator[CallRow]:
     for call in calls_of(found):
         if choice.node in (None, call.node) and choice.task in (None, call.task):
             yield call

@@ -12,7 +12,7 @@ from skyward.cli.terminal import complain, say, table
 from skyward.model.cli_command import Command
 
 if TYPE_CHECKING:
-    from skyward.plan.logs.spending import Row, Spent
+    from skyward.plan.logs.spending import Spent, SpentRow
     from skyward.plan.logs.stored_pool import StoredPool
 
 BY = ("day", "pool", "provider")
@@ -69,7 +69,7 @@ def _spent(pool: StoredPool, now: float) -> list[Spent]:
     return known + estimated(pool, events, now)
 
 
-def _print(rows: list[Row], by: str, spent: list[Spent]) -> None:
+def _print(rows: list[SpentRow], by: str, spent: list[Spent]) -> None:
     from skyward.model.instances.cost_report import money
 
     if not rows:
@@ -103,7 +103,7 @@ def _print(rows: list[Row], by: str, spent: list[Spent]) -> None:
         say(f"~ {money(estimate)} of it is an estimate, of {several} no receipt.")
 
 
-def _facts(rows: list[Row], by: str, spent: list[Spent]) -> dict[str, object]:
+def _facts(rows: list[SpentRow], by: str, spent: list[Spent]) -> dict[str, object]:
     names = ("label", "pool_id", "pools", "cost", "savings", "estimate", "estimated")
     return {
         "by": by,

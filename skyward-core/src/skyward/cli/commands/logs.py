@@ -44,7 +44,7 @@ def run(options: Namespace) -> int:
         SkywardError: If there is no such pool.
     """
     from skyward.engine.logs.log_folder import stored_pools
-    from skyward.plan.logs.log_choice import Choice, moment
+    from skyward.plan.logs.log_choice import LogChoice, moment
     from skyward.plan.logs.stored_pool import chosen
 
     if options.tail is not None and options.tail < 0:
@@ -57,7 +57,7 @@ def run(options: Namespace) -> int:
     if options.path:
         say(pool.path)
         return 0
-    _print(pool, Choice(node=options.node, task=options.task, since=since), options)
+    _print(pool, LogChoice(node=options.node, task=options.task, since=since), options)
     return 0
 
 

@@ -10,7 +10,16 @@ from pathlib import Path
 
 from skyward import private
 from skyward.errors import ConfigError
-from skyward.plan.logs.log_format import STREAMS, VERSION, Record, Segment, Stream, parse, segment_of, segment_version
+from skyward.plan.logs.log_format import (
+    STREAMS,
+    VERSION,
+    LogSegment,
+    Record,
+    Stream,
+    parse,
+    segment_of,
+    segment_version,
+)
 
 __all__ = ["LOOK_S", "LogReader"]
 
@@ -88,7 +97,7 @@ class LogReader:
 
     # For cursors.
 
-    def segments(self, run: int, stream: Stream) -> list[Segment]:
+    def segments(self, run: int, stream: Stream) -> list[LogSegment]:
         """List the segments that a stream has now, in order."""
         try:
             names = os.listdir(self._folder)
@@ -97,7 +106,7 @@ class LogReader:
         found = filter(None, map(segment_of, names))
         return sorted(segment for segment in found if segment.run == run and segment.stream == stream)
 
-    def opened(self, segment: Segment) -> int | None:
+    def opened(self, segment: LogSegment) -> int | None:
         """Open a segment; None where it is gone, or cannot be read."""
         try:
             return private.opened(self._folder / segment.file, os.O_RDONLY)
@@ -107,7 +116,7 @@ class LogReader:
             self._complain(f"{segment.file} cannot be read and is passed over: {error}")
             return None
 
-    def refused(self, segment: Segment, first: bytes) -> bool:
+    def refused(self, segment: LogSegment, first: bytes) -> bool:
         """Return whether a segment is passed over, by its first line, and say so."""
         version = segment_version(first)
         if version is not None and version <= VERSION:
@@ -124,7 +133,7 @@ class _Cursor:
         self._reader = reader
         self._run = run
         self._stream = stream
-        self._segment: Segment | None = None
+        self._segment: LogSegment | None = None
         self._offset = 0
         self._headed = False
         self._refused = False
@@ -140,11 +149,11 @@ class _Cursor:
                 return
             self._segment, self._offset, self._headed, self._refused = following, 0, False, False
 
-    def _following(self) -> Segment | None:
+    def _following(self) -> LogSegment | None:
         there = self._reader.segments(self._run, self._stream)
         return next((one for one in there if self._segment is None or one.number > self._segment.number), None)
 
-    def _rest(self, segment: Segment) -> Iterator[Record]:
+    def _rest(self, segment: LogSegment) -> Iterator[Record]:
         descriptor = None if self._refused else self._reader.opened(segment)
         if descriptor is None:
             return

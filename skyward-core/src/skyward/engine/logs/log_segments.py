@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from skyward import private
-from skyward.plan.logs.log_format import Segment, Stream, head, segment_of
+from skyward.plan.logs.log_format import LogSegment, Stream, head, segment_of
 
 __all__ = ["SEGMENT_BYTES", "Segments", "last_run"]
 
@@ -34,7 +34,7 @@ class Segments:
     ) -> None:
         self._folder = folder
         self._pool_id = pool_id
-        self._next = Segment(stream, run, 1)
+        self._next = LogSegment(stream, run, 1)
         self._most = most
         self._whole = segment
         self._sizes = _sizes(folder, stream)
@@ -78,7 +78,7 @@ class Segments:
         segment = self._next
         path = self._folder / segment.file
         descriptor = private.opened(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND)
-        self._next = Segment(segment.stream, segment.run, segment.number + 1)
+        self._next = LogSegment(segment.stream, segment.run, segment.number + 1)
         first = head(self._pool_id, segment).encode()
         try:
             _write(descriptor, first)
@@ -113,9 +113,9 @@ def last_run(folder: Path) -> int:
     return max((segment.run for segment in map(segment_of, names) if segment is not None), default=0)
 
 
-def _sizes(folder: Path, stream: Stream) -> dict[Segment, int]:
+def _sizes(folder: Path, stream: Stream) -> dict[LogSegment, int]:
     """Return the size of each segment of a stream, oldest first."""
-    found: dict[Segment, int] = {}
+    found: dict[LogSegment, int] = {}
     with contextlib.suppress(OSError):
         for segment in sorted(filter(None, map(segment_of, os.listdir(folder)))):
             if segment.stream == stream:

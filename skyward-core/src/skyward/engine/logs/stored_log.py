@@ -26,10 +26,10 @@ from skyward.engine.logs.log_segments import Segments, last_run
 from skyward.errors import ConfigError
 from skyward.link.messages import TASK_BITS, task_of
 from skyward.model.events.event import ClusterReady, Metrics, ShutdownRequested, SkywardEvent
-from skyward.plan.logs.call_batch import CallBatch
 from skyward.plan.logs.event_record import LASTING, LONGEST, facts_of, plain
 from skyward.plan.logs.hidden_values import Hidden
 from skyward.plan.logs.log_format import CANCELLED, FAILED, OK, STREAMS, Stream, line_record, record
+from skyward.plan.logs.stored_calls import StoredCalls
 
 if TYPE_CHECKING:
     from skyward.engine.calls.answer import Answer
@@ -96,7 +96,7 @@ class StoredLog:
         self._lost_said = [0, 0, 0]
         self._running: dict[int, tuple[str, int, float]] = {}
         self._measured_at: dict[int, float] = {}
-        self._calls = CallBatch(TASK_BITS)
+        self._calls = StoredCalls(TASK_BITS)
         self._number = 0
         self._segments: dict[Stream, Segments] = {}
         self._run = 1

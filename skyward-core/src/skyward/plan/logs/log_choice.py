@@ -10,14 +10,14 @@ from attrs import frozen
 from skyward.errors import UsageError
 from skyward.plan.logs.log_format import Record
 
-__all__ = ["Choice", "moment"]
+__all__ = ["LogChoice", "moment"]
 
 _AGO = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d|w)")
 _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
 
 
 @frozen(kw_only=True)
-class Choice:
+class LogChoice:
     """
     Say which lines of a log are wanted.
 
@@ -35,7 +35,7 @@ class Choice:
         """
         Return whether a line is wanted; rows of calls are looked through one by one.
 
-        >>> Choice(node=1).wants({"n": 1, "t": 5.0, "k": "line", "node": 0, "text": "hi"})
+        >>> LogChoice(node=1).wants({"n": 1, "t": 5.0, "k": "line", "node": 0, "text": "hi"})
         False
         """
         if self.since is not None and found["t"] < self.since:

@@ -41,7 +41,7 @@ from typing import Any, Literal, TypeAlias
 from attrs import frozen
 
 __all__ = [
-    "CANCELLED", "FAILED", "OK", "STREAMS", "VERSION", "CallRow", "Record", "Segment", "Stream", "calls_of", "head",
+    "CANCELLED", "FAILED", "OK", "STREAMS", "VERSION", "CallRow", "Record", "LogSegment", "Stream", "calls_of", "head",
     "line_record", "parse", "record", "segment_of", "segment_version",
 ]  # fmt: skip
 
@@ -63,11 +63,11 @@ _quoted = json.encoder.encode_basestring_ascii
 
 
 @frozen(order=True)
-class Segment:
+class LogSegment:
     """
     Name one file of a stream.
 
-    >>> Segment("calls", 1, 12).file
+    >>> LogSegment("calls", 1, 12).file
     'calls.001.000012.jsonl'
     """
 
@@ -81,18 +81,18 @@ class Segment:
         return f"{self.stream}.{self.run:03}.{self.number:06}.jsonl"
 
 
-def segment_of(name: str) -> Segment | None:
+def segment_of(name: str) -> LogSegment | None:
     """
     Return which segment a file is; None if it is none.
 
     >>> segment_of("calls.001.000012.jsonl"), segment_of("pool.json")
-    (Segment(stream='calls', run=1, number=12), None)
+    (LogSegment(stream='calls', run=1, number=12), None)
     """
     found = _NAME.fullmatch(name)
-    return Segment(found[1], int(found[2]), int(found[3])) if found is not None else None  # type: ignore[arg-type]
+    return LogSegment(found[1], int(found[2]), int(found[3])) if found is not None else None  # type: ignore[arg-type]
 
 
-def head(pool_id: str, segment: Segment) -> str:
+def head(pool_id: str, segment: LogSegment) -> str:
     """Return the first line of a segment, with its end."""
     facts = {"stream": segment.stream, "run": segment.run, "segment": segment.number}
     return _encoded({"skyward_log": VERSION, "pool": pool_id, **facts}) + "\n"

@@ -13,7 +13,7 @@ from attrs import evolve, frozen
 from skyward.plan.logs.log_format import Record
 from skyward.plan.logs.stored_pool import StoredPool
 
-__all__ = ["By", "Row", "Spent", "estimated", "from_receipts", "summed", "within"]
+__all__ = ["By", "SpentRow", "Spent", "estimated", "from_receipts", "summed", "within"]
 
 By: TypeAlias = Literal["day", "pool", "provider"]
 
@@ -47,7 +47,7 @@ class Spent:
 
 
 @frozen(kw_only=True)
-class Row:
+class SpentRow:
     """
     Say what was spent in all on one day, by one pool, or at one provider.
 
@@ -161,7 +161,7 @@ def within(spent: Iterable[Spent], since: float) -> Iterator[Spent]:
             yield _part(one, since, one.ended)
 
 
-def summed(spent: Sequence[Spent], by: By) -> list[Row]:
+def summed(spent: Sequence[Spent], by: By) -> list[SpentRow]:
     """
     Add up costs by day, by pool or by provider: days in order, the others with the largest cost first.
 
@@ -180,7 +180,7 @@ def summed(spent: Sequence[Spent], by: By) -> list[Row]:
     for part in parts:
         groups[_key(part, by)].append(part)
     rows = [
-        Row(
+        SpentRow(
             label=group[0].pool if by == "pool" else key,
             pool_id=key if by == "pool" else None,
             pools=len({one.pool_id for one in group}),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from skyward.plan.logs.call_batch import BURST, RATE, CallBatch, Ended
 from skyward.plan.logs.log_format import CANCELLED, FAILED, OK
+from skyward.plan.logs.stored_calls import BURST, RATE, Ended, StoredCalls
 
 BITS = 48
 
@@ -14,13 +14,13 @@ def ended(number: int, at: float = 2.0, how: int = OK, *, again: bool = False, e
     return (number, "f", 0, at - 0.5, at - 0.25, at, how, again, error)
 
 
-def taken(batch: CallBatch, now: float = 2.0) -> list[tuple[str, dict[str, Any]]]:
+def taken(batch: StoredCalls, now: float = 2.0) -> list[tuple[str, dict[str, Any]]]:
     return list(batch.take(now, 1000.0 + now, str.upper))
 
 
 def test_calls_that_ended_well_share_a_line() -> None:
     """With their times in microseconds, and the names of their functions once."""
-    batch = CallBatch(BITS)
+    batch = StoredCalls(BITS)
     batch.add(ended(5))
     batch.add(ended(6, how=CANCELLED))
     [(kind, facts)] = taken(batch, now=3.0)
@@ -32,7 +32,7 @@ def test_calls_that_ended_well_share_a_line() -> None:
 
 def test_a_failure_has_a_line_with_its_error() -> None:
     """Cleared of secrets, with the attempt that it was."""
-    batch = CallBatch(BITS)
+    batch = StoredCalls(BITS)
     batch.add(ended(5 | 2 << BITS, how=FAILED, again=True, error="a secret"))
     [(kind, facts)] = taken(batch)
     assert "failed" == kind
@@ -41,7 +41,7 @@ def test_a_failure_has_a_line_with_its_error() -> None:
 
 def test_a_call_that_never_began_only_waited() -> None:
     """It has no node either."""
-    batch = CallBatch(BITS)
+    batch = StoredCalls(BITS)
     batch.add((5, "f", -1, 1.0, 0.0, 2.0, CANCELLED, False, None))
     [(_, facts)] = taken(batch)
     assert [(5, 1, 0, -1, 1_000_000, 1_000_000, 0, CANCELLED)] == facts["rows"]
@@ -49,7 +49,7 @@ def test_a_call_that_never_began_only_waited() -> None:
 
 def test_what_is_too_much_is_counted() -> None:
     """By function and node, with the time that they took; no call is left out of both."""
-    batch = CallBatch(BITS)
+    batch = StoredCalls(BITS)
     many = int(BURST) + 100
     for number in range(many):
         batch.add(ended(number))
@@ -61,7 +61,7 @@ def test_what_is_too_much_is_counted() -> None:
 
 def test_failures_have_room_of_their_own() -> None:
     """However many calls end well."""
-    batch = CallBatch(BITS)
+    batch = StoredCalls(BITS)
     for number in range(int(BURST) + 100):
         batch.add(ended(number))
     batch.add(ended(7, how=FAILED, error="bad"))
@@ -70,7 +70,7 @@ def test_failures_have_room_of_their_own() -> None:
 
 def test_room_comes_back_with_time() -> None:
     """So many a second."""
-    batch = CallBatch(BITS)
+    batch = StoredCalls(BITS)
     for number in range(int(BURST)):
         batch.add(ended(number))
     taken(batch, now=2.0)
@@ -81,7 +81,7 @@ def test_room_comes_back_with_time() -> None:
 
 def test_a_call_that_runs_for_long_is_told_once() -> None:
     """When it began, and not before it has run for a second."""
-    batch = CallBatch(BITS)
+    batch = StoredCalls(BITS)
     running = {5: ("f", 1, 10.0)}
     batch.running(running, 10.5)
     assert [] == taken(batch, now=10.5)

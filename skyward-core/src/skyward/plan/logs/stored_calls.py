@@ -9,7 +9,7 @@ from attrs import define
 
 from skyward.plan.logs.log_format import CANCELLED, FAILED, OK
 
-__all__ = ["BURST", "LONG_S", "RATE", "CallBatch", "Ended"]
+__all__ = ["BURST", "LONG_S", "RATE", "StoredCalls", "Ended"]
 
 RATE = 2000.0
 """Calls a second that have a row each, in the long run; the others are counted. As many failures have one, too."""
@@ -47,14 +47,14 @@ class _Room:
         self.at = now
 
 
-class CallBatch:
+class StoredCalls:
     """
     Gather calls until they are written.
 
     Args:
         bits: How many bits of an attempt's id name its task; those above count the attempts before it.
 
-    >>> batch = CallBatch(48)
+    >>> batch = StoredCalls(48)
     >>> batch.add((5, "f", 0, 1.0, 1.5, 2.0, OK, False, None))
     >>> list(batch.take(2.5, 100.0, lambda text: text))
     [('calls', {'t': 100.0, 'fn': ['f'], 'rows': [(5, 1, 0, 0, 1500000, 500000, 500000, 0)]})]
