@@ -20,7 +20,7 @@ class Calls:
     cancelled: int = 0
 
 
-def closing(calls: Calls, seconds: float, nodes: int, cost: float) -> Line | None:
+def closing(calls: Calls, seconds: float, nodes: int, cost: float, logs: str = "") -> Line | None:
     """
     Return what a pool did and cost, in one line; None if it had no calls and cost nothing.
 
@@ -29,9 +29,10 @@ def closing(calls: Calls, seconds: float, nodes: int, cost: float) -> Line | Non
         seconds: How long it was there.
         nodes: How many nodes it had.
         cost: What is owed for it, in USD.
+        logs: What to type for its stored log; empty where it has none.
 
-    >>> closing(Calls(12, failed=1, cancelled=3), 4.0, nodes=2, cost=0.5).text
-    '12 calls done, 1 failed, 3 cancelled, in 4.0 s on 2 nodes, $0.50'
+    >>> closing(Calls(12, failed=1, cancelled=3), 4.0, nodes=2, cost=0.5, logs="sky logs 3fa9c1d2").text
+    '12 calls done, 1 failed, 3 cancelled, in 4.0 s on 2 nodes, $0.50 · sky logs 3fa9c1d2'
     """
     ended = [*_ended(calls)]
     if not (ended or cost):
@@ -39,7 +40,8 @@ def closing(calls: Calls, seconds: float, nodes: int, cost: float) -> Line | Non
     said = ", ".join(ended) or "no calls"
     where = f" on {several(nodes, 'node')}" if nodes else ""
     owed = f", {money(cost)}" if cost else ""
-    return Line(f"{said}, in {lasted(seconds)}{where}{owed}", "error" if calls.failed else "good")
+    more = f" · {logs}" if logs else ""
+    return Line(f"{said}, in {lasted(seconds)}{where}{owed}{more}", "error" if calls.failed else "good")
 
 
 def _ended(calls: Calls) -> Iterator[str]:

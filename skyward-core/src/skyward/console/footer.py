@@ -99,7 +99,7 @@ class FooterConsole(ABC):
         cost = state.final.total_cost if state.final is not None else 0.0
         done, failed = sum(state.done.values()), sum(state.failed.values())
         calls = Calls(done, failed, state.cancelled)
-        last = closing(calls, state.at - state.began, len(state.nodes) or state.wanted, cost)
+        last = closing(calls, state.at - state.began, len(state.nodes) or state.wanted, cost, state.logs)
         if last is not None:
             self._write(last)
 

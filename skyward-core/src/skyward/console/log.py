@@ -18,6 +18,7 @@ from skyward.model.events.event import (
     BootstrapCommand,
     BootstrapConsole,
     ClusterReady,
+    ClusterRequested,
     CostFinal,
     CostUpdate,
     Metric,
@@ -81,6 +82,7 @@ class LogConsole:
         self._calls = Calls()
         self._began = self._at = self._owed = 0.0
         self._nodes = 0
+        self._logs = ""
 
     def handle(self, event: SkywardEvent) -> None:
         """
@@ -103,7 +105,7 @@ class LogConsole:
     def close(self) -> None:
         """Write what has been held back, and what the pool did; the stream stays open."""
         self._failures(self._second)
-        last = closing(self._calls, self._at - self._began, self._nodes, self._owed)
+        last = closing(self._calls, self._at - self._began, self._nodes, self._owed, self._logs)
         if last is not None:
             self._write(self._at, last)
 
@@ -112,6 +114,8 @@ class LogConsole:
             self._nodes = max(self._nodes, event.nodes)
         elif isinstance(event, CostFinal):
             self._owed = event.total_cost
+        elif isinstance(event, ClusterRequested):
+            self._logs = event.logs
         line = self._causes.tell(event)
         if line is not None:
             self._write(event.at, line)

@@ -125,6 +125,7 @@ class State:
         done: Tasks that returned, by node; None stands for calls that never reached one.
         failed: Tasks that failed for good, likewise.
         cancelled: How many tasks were stopped, because their result was not wanted any more.
+        logs: What to type for its stored log; empty where it has none.
         samples: A few moments of the last seconds, and how many tasks had ended by then.
     """
 
@@ -143,6 +144,7 @@ class State:
     samples: tuple[tuple[float, int], ...] = ()
     cost: CostUpdate | None = None
     final: CostFinal | None = None
+    logs: str = ""
 
     @property
     def ended(self) -> int:
@@ -243,6 +245,7 @@ Apply: TypeAlias = Callable[[_Draft, Any], None]
 
 
 def _requested(draft: _Draft, event: ClusterRequested) -> None:
+    draft.facts["logs"] = event.logs
     nodes = getattr(event.spec, "nodes", None)
     desired = getattr(nodes, "initial", nodes)
     if isinstance(desired, int):

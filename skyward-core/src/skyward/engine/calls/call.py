@@ -125,9 +125,9 @@ class Call:
     """
 
     __slots__ = (
-        "attempt", "began", "broadcast", "caller", "cancelled", "deadline", "feeder", "function", "gave", "id", "index",
-        "interruptions", "lane", "members", "node", "on", "payload", "queue_timeout", "retries", "retry", "sent",
-        "sink", "streams", "timeout", "until", "window",
+        "asked", "attempt", "began", "broadcast", "caller", "cancelled", "deadline", "feeder", "function", "gave", "id",
+        "index", "interruptions", "lane", "members", "node", "on", "payload", "queue_timeout", "retries", "retry",
+        "sent", "sink", "streams", "timeout", "until", "window",
     )  # fmt: skip
 
     def __init__(
@@ -169,6 +169,7 @@ class Call:
         self.on: int | None = None
         self.lane = 0
         self.members = 0
+        self.asked = 0.0
         self.began = 0.0
         self.cancelled = False
         self.gave = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import Any
@@ -143,7 +144,9 @@ class Dispatch:
 
     def submit(self, calls: Iterable[Call]) -> None:
         """Queue calls."""
+        now = time.monotonic()
         for call in calls:
+            call.asked = now
             if self._closed is not None:
                 call.sink.resolve(call, self._closed)
                 continue
@@ -159,7 +162,9 @@ class Dispatch:
             for call in calls:
                 call.sink.resolve(call, lost)
             return
+        now = time.monotonic()
         for call in calls:
+            call.asked = now
             self._calls[call.id] = call
             self._deadlines.add(call)
         members = [(call.id, node, rank) for call, (node, rank) in zip(calls, places, strict=True)]

@@ -24,8 +24,10 @@ from attrs import define, field
 
 from skyward.engine.events.event_weight import KEPT, MEASUREMENT, TASK, rank as rank_of, weight
 from skyward.engine.events.subscription import Route, Subscription, check_handler, check_type
+from skyward.engine.logs.pool_log import NOT_STORED, PoolLog
 from skyward.link.emitted import class_name
 from skyward.model.events.event import Log, SkywardEvent
+from skyward.plan.logs.event_record import UNSTORED
 from skyward.plan.pool.flush_deadline import Left
 
 __all__ = ["CURRENT", "Dispatcher"]
@@ -59,6 +61,7 @@ class Dispatcher:
     Args:
         limit: How many events may wait; a log line counts once more for each 256 characters of it.
         name: Name of the thread.
+        log: Takes events at once, in the thread that publishes them; calls and lines it takes elsewhere.
 
     >>> from skyward.model.events.event import NodeReady
     >>> seen = []
@@ -72,7 +75,8 @@ class Dispatcher:
     [NodeReady(at=0.0, instance=None, node=3)]
     """
 
-    def __init__(self, *, limit: int = 100_000, name: str = "skyward-events") -> None:
+    def __init__(self, *, limit: int = 100_000, name: str = "skyward-events", log: PoolLog = NOT_STORED) -> None:
+        self.log = log
         self._limit = limit
         self._high = limit * 4 // 5
         self._low = limit // 2
@@ -136,8 +140,9 @@ class Dispatcher:
         return cancel
 
     def wants(self, event_type: type[SkywardEvent]) -> bool:
-        """Return whether an event of this very type would reach a handler."""
-        return bool((self._routes.get(event_type) or self._route(event_type)).subscribers)
+        """Return whether an event of this very type would reach a handler, or the stored log."""
+        route = self._routes.get(event_type) or self._route(event_type)
+        return route.stored or bool(route.subscribers)
 
     def asks(self, names: Iterable[str]) -> bool:
         """
@@ -162,6 +167,8 @@ class Dispatcher:
         """
         kind = type(event)
         route = self._routes.get(kind) or self._route(kind)
+        if route.stored:
+            self.log.event(event)
         if not route.subscribers:
             return not self._pressed
         rank = route.rank
@@ -316,7 +323,8 @@ class Dispatcher:
     def _route(self, kind: type) -> Route:
         with self._lock:
             subscribers = tuple(one for one in self._subscriptions if issubclass(kind, one.types))
-            route = self._routes[kind] = Route(subscribers, rank_of(kind))
+            stored = self.log is not NOT_STORED and not issubclass(kind, UNSTORED)
+            route = self._routes[kind] = Route(subscribers, rank_of(kind), stored)
         return route
 
     def _put(self, rank: int, item: SkywardEvent | _Mark) -> None:

@@ -50,6 +50,7 @@ class Reporting:
     def __init__(self, dispatcher: Dispatcher, meter: Meter) -> None:
         self._dispatcher = dispatcher
         self.meter = meter
+        self._log = dispatcher.log
         self._infos: dict[int, Any] = {}
         self._order: set[int] = set()
         self._clock: Callable[[], float] = time.monotonic
@@ -73,6 +74,7 @@ class Reporting:
     def started(self, call: Call, node: int) -> None:
         """Report that a call began on a node."""
         self.meter.bill.task_started(call.id, node)
+        self._log.began(call, node)
         if self._dispatcher.wants(events.TaskStarted):
             self._dispatcher.publish(
                 events.TaskStarted(
@@ -86,6 +88,7 @@ class Reporting:
     def ended(self, call: Call, answer: Answer, *, again: bool = False, delay: float = 0.0) -> None:
         """Report that an attempt ended, whether another follows, and when."""
         self.meter.bill.task_ended(call.id, good=not answer.failed)
+        self._log.ended(call, answer, again=again)
         if not self._dispatcher.wants(events.TaskCompleted):
             return
         self._dispatcher.publish(
@@ -124,6 +127,9 @@ class Reporting:
 
     def lines(self, shell: NodeShell, stream: int, lines: list[LogLine]) -> None:
         """Report what a worker wrote."""
+        self._log.lines(shell.index, stream, lines)
+        if not self._dispatcher.wants(events.Log):
+            return
         for call, text in lines:
             self._dispatcher.publish(
                 events.Log(

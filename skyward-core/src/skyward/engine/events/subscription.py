@@ -50,10 +50,11 @@ class Subscription:
 
 @frozen
 class Route:
-    """Hold the subscriptions to one type of event, and its rank when too much waits."""
+    """Hold the subscriptions to one type of event, its rank when too much waits, and whether the stored log has it."""
 
     subscribers: tuple[Subscription, ...]
     rank: int
+    stored: bool = False
 
 
 def check_type(kind: object) -> None:

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import fcntl
-import os
-import threading
 from pathlib import Path
 
-from skyward import private
 from skyward.engine.guardian.journal import STATE_HINT, journal_path
 from skyward.engine.instances.detached_records import DETACHED
+from skyward.engine.instances.process_locks import ProcessLocks
 from skyward.plan.instances.detached_pool import Detached
 
 __all__ = ["acquire", "owner_lives", "release", "without_client"]
-
-_held: dict[str, int] = {}
-_guard = threading.Lock()
 
 
 def acquire(pool_id: str) -> bool:
@@ -31,21 +23,7 @@ def acquire(pool_id: str) -> bool:
         OSError: If there is no room for it on the disk, or the disk has no locks.
         ConfigError: If the directory for state is not this user's alone.
     """
-    with _guard:
-        if pool_id in _held:
-            return False
-        private.directory(_path(pool_id).parent, hint=STATE_HINT)
-        descriptor = private.opened(_path(pool_id), os.O_RDWR | os.O_CREAT)
-        # Of the process, and not of the file's descriptor, which a child that it forks would keep open.
-        try:
-            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(descriptor)
-            if error.errno in (errno.EACCES, errno.EAGAIN):
-                return False
-            raise
-        _held[pool_id] = descriptor
-        return True
+    return _LOCKS.acquire(pool_id)
 
 
 def release(pool_id: str, *, over: bool) -> None:
@@ -56,32 +34,12 @@ def release(pool_id: str, *, over: bool) -> None:
         pool_id: The pool.
         over: Whether the pool has ended, so that nothing takes the lock any more.
     """
-    with _guard:
-        descriptor = _held.pop(pool_id, None)
-        if descriptor is None:
-            return
-        if over:
-            with contextlib.suppress(OSError):
-                _path(pool_id).unlink()
-        os.close(descriptor)
+    _LOCKS.release(pool_id, over=over)
 
 
 def owner_lives(pool_id: str) -> bool:
     """Return whether a process has the lock of a pool: this one, or another."""
-    with _guard:
-        if pool_id in _held:
-            return True
-        try:
-            descriptor = os.open(_path(pool_id), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except OSError:
-            return False
-        try:
-            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return True
-        finally:
-            os.close(descriptor)
-        return False
+    return _LOCKS.held(pool_id)
 
 
 def without_client() -> list[Detached]:
@@ -93,10 +51,4 @@ def _path(pool_id: str) -> Path:
     return journal_path().with_name("detached") / f"{pool_id}.lock"
 
 
-def _forked() -> None:
-    global _guard  # noqa: PLW0603  # a thread of the parent may have it
-    _guard = threading.Lock()
-    _held.clear()
-
-
-os.register_at_fork(after_in_child=_forked)
+_LOCKS = ProcessLocks(_path, STATE_HINT)

@@ -10,6 +10,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
@@ -25,6 +26,7 @@ from skyward.engine.events.log_files import LIFECYCLE, logging_to, write_event
 from skyward.engine.instances.adopted import Adopted
 from skyward.engine.instances.adoption import adopt
 from skyward.engine.instances.choosing import choose
+from skyward.engine.logs.storing import command, storing
 from skyward.engine.nodes.forwarding import check_free
 from skyward.engine.pool.event_loop import engine_loop
 from skyward.engine.pool.lease_record import LeaseRecord, check_lease
@@ -107,11 +109,13 @@ def open_pool(
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(logging_to(request.options.log_config))
+        left = partial(_is_left, begun)
+        log = stack.enter_context(storing(request, pool_id, meter, left))
         console = open_console(request.options.console, sys.stderr)
         stack.callback(console.close)
         # Until handlers have everything: a signal may come while they are waited for.
         stack.enter_context(terminated_as_exit())
-        dispatcher = Dispatcher()
+        dispatcher = Dispatcher(log=log)
         delivery = stack.enter_context(Delivery(dispatcher, request.options.log_config))
         _subscribe(dispatcher, request, console, handlers)
         stack.callback(meter.close, dispatcher.publish)
@@ -202,6 +206,11 @@ def close_pool(opened: OpenPool, error: BaseException | None) -> None:
     _report_unwritten(running.clouds.unwritten, error)
 
 
+def _is_left(begun: list[Running]) -> bool:
+    """Return whether machines were left to another client."""
+    return any(running.provisioning.linger.stays for running in begun)
+
+
 def _leave_again(opened: OpenPool) -> None:
     """Leave a pool once more that was attached, and whose nodes have begun to send what they kept."""
     # Late, because few pools are attached.
@@ -281,7 +290,7 @@ def _first_that_opens(
     # What lingers is at hand, whatever is sold elsewhere.
     order = engine_loop().run(choose(specs, request.options)) if adopted is None else (adopted.spec,)
     for index, spec in enumerate(order):
-        dispatcher.publish(events.ClusterRequested(spec=spec))
+        dispatcher.publish(events.ClusterRequested(spec=spec, logs=command(request, pool_id)))
         alternatives = index + 1 < len(order)
         ids = numbers if adopted is None else itertools.chain((adopted.pool_id,), numbers)
         running = Running(evolve(request, adopted=adopted), spec, ids, dispatcher, meter, alternatives=alternatives)

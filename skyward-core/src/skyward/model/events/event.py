@@ -85,9 +85,15 @@ from skyward.model.events.task_event import Log, LogLine, Metric, Metrics, Progr
 
 @frozen(kw_only=True)
 class ClusterRequested(SkywardEvent):
-    """Report that a pool is being opened for `spec`."""
+    """
+    Report that a pool is being opened for `spec`.
+
+    Args:
+        logs: What to type to read its stored log; empty where it has none.
+    """
 
     spec: Spec | None = None
+    logs: str = ""
 
 
 @frozen(kw_only=True)

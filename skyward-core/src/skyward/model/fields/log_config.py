@@ -74,6 +74,7 @@ class LogConfig:
         console: Whether its warnings and errors are written to the terminal too.
         rotation: When a new file is begun: a size such as `"50 MB"` or an age such as `"1 day"`.
         retention: How many old files are kept.
+        stored: Whether the pool stores its events and the output of its functions, for `sky logs` and `sky cost`.
 
     Raises:
         ConfigError: If a value is none of what its field takes.
@@ -87,6 +88,7 @@ class LogConfig:
     console: bool = field(default=True, validator=switch)
     rotation: str = field(default="50 MB", converter=_rotation)
     retention: int = field(default=10, converter=_retention)
+    stored: bool = field(default=True, validator=switch)
 
     @property
     def rotation_bytes(self) -> int | None:

@@ -175,7 +175,8 @@ class Options:
         shutdown_timeout: How long leaving the pool waits until the provider confirms the end of each instance.
         console: What is shown: `"rich"`, `"minimal"`, `"log"` or `"silent"`; True is what fits the terminal, False is
             nothing.
-        logging: Where Skyward's own log goes; True is `LogConfig()`, False nowhere.
+        logging: Where Skyward's own log goes, and whether the pool stores its events and output; True is `LogConfig()`,
+            False neither writes nor stores anything.
         cluster: Whether nodes work together over a network of their own. True refuses providers whose machines have
             none, before anything is rented, and nodes that do not reach each other; False has each node work by itself,
             and refuses what joins them; None joins them where a plugin or a function asks for it.
