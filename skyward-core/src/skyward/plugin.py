@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import attrs
 from attrs import field, frozen
 
-from skyward.errors import ConfigError, PluginError, SkywardError
+from skyward.errors import ConfigError
+from skyward.plugin_failures import Entered, attributed, expect
 from skyward.wrapping import during
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def completed(plugins: Iterable[Any]) -> tuple[Any, ...]:
     def place(plugin: Any) -> list[Any]:
         upper, before = name_of(plugin), []
         for _, requires in _hooks([plugin], "requires"):
-            with _attributed(upper, "requires", ConfigError):
+            with attributed(upper, "requires", ConfigError):
                 for needed in requires():
                     lower = name_of(needed)
                     if lower in names and lower not in placed:
@@ -229,7 +229,7 @@ def validated(plugins: Iterable[Any], cluster: Cluster) -> None:
         PluginError: If one fails otherwise.
     """
     for name, validate in _hooks(plugins, "validate"):
-        with _attributed(name, "validate", ConfigError):
+        with attributed(name, "validate", ConfigError):
             validate(cluster)
 
 
@@ -250,11 +250,11 @@ def topology(plugins: Iterable[Any], cluster: Cluster) -> Topology:
     asked: object = cluster.worker.per_node
     chooser = None if asked == 1 else f"per_node={asked!r}"
     for name, ask in _hooks(plugins, "topology"):
-        with _attributed(name, "topology"):
+        with attributed(name, "topology"):
             wanted = ask(cluster)
             if wanted is None:
                 continue
-            _expect(wanted, Topology)
+            expect(wanted, Topology)
         collective = collective or wanted.collective
         partitions = partitions or wanted.partitions
         if wanted.meeting is not None:
@@ -288,8 +288,8 @@ def transform_image(plugins: Iterable[Any], image: Image, cluster: Cluster) -> I
     from skyward.model.spec.image import Image
 
     for name, transform in _hooks(plugins, "transform"):
-        with _attributed(name, "transform"):
-            image = _expect(transform(image, cluster), Image)
+        with attributed(name, "transform"):
+            image = expect(transform(image, cluster), Image)
     return image
 
 
@@ -304,7 +304,7 @@ def bootstrap_ops(plugins: Iterable[Any], cluster: Cluster) -> tuple[Op, ...]:
 
     ops: list[Op] = []
     for name, bootstrap in _hooks(plugins, "bootstrap"):
-        with _attributed(name, "bootstrap"):
+        with attributed(name, "bootstrap"):
             steps = bootstrap(cluster)
             if isinstance(steps, str) or not isinstance(steps, Iterable):
                 raise TypeError(f"it must return a list of steps, not {steps!r}")
@@ -322,8 +322,8 @@ def launch_command(plugins: Iterable[Any], command: LaunchCommand, context: Laun
     from skyward.model.instances.cluster import LaunchCommand
 
     for name, launcher in _hooks(plugins, "launcher"):
-        with _attributed(name, "launcher"):
-            command = _expect(launcher(command, context), LaunchCommand)
+        with attributed(name, "launcher"):
+            command = expect(launcher(command, context), LaunchCommand)
     return command
 
 
@@ -344,13 +344,13 @@ def entered(plugins: Iterable[Any], hook: Around, *arguments: object) -> Iterato
     """
     with ExitStack() as stack:
         for name, around in _hooks(plugins, hook):
-            with _attributed(name, hook):
+            with attributed(name, hook):
                 context = around(*arguments)
                 if context is None:
                     continue
                 if not hasattr(context, "__enter__"):
                     raise TypeError(f"it must return a context manager, not {context!r}; see contextlib.contextmanager")
-            stack.enter_context(_Entered(name, hook, context))
+            stack.enter_context(Entered(name, hook, context))
         yield
 
 
@@ -362,37 +362,12 @@ def decorated(plugins: Iterable[Any], fn: Callable[..., Any]) -> Callable[..., A
         PluginError: If a plugin fails at wrapping it. What happens in a call is the call's own affair.
     """
     for name, decorate in reversed(tuple(_hooks(plugins, "decorate"))):
-        with _attributed(name, "decorate"):
+        with attributed(name, "decorate"):
             wrapped = decorate(fn)
             if not callable(wrapped):
                 raise TypeError(f"it must return a function, not {wrapped!r}")
         fn = wrapped
     return fn
-
-
-class _Entered:
-    """Hold a plugin's context manager, and blame the plugin for what it raises itself."""
-
-    def __init__(self, name: str, hook: str, context: AbstractContextManager[object]) -> None:
-        self._name = name
-        self._hook = hook
-        self._context = context
-
-    def __enter__(self) -> None:
-        with _attributed(self._name, self._hook):
-            self._context.__enter__()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        try:
-            self._context.__exit__(kind, error, tb)
-        except (Exception, SystemExit) as failure:
-            if failure is error:
-                return
-            blamed = _failure(self._name, self._hook, failure, " on its way out")
-            if error is None:
-                raise blamed from failure
-            # What went wrong first is what the user has to see.
-            error.add_note(str(blamed))
 
 
 def _hooks(plugins: Iterable[Any], hook: str) -> Iterator[tuple[str, Callable[..., Any]]]:
@@ -418,31 +393,3 @@ def _method(plugin: object, hook: str) -> Callable[..., Any] | None:
     return lambda *values: bound(
         **{name: value for name, value in zip(arguments, values, strict=True) if name in taken}
     )
-
-
-@contextmanager
-def _attributed(name: str, hook: str, allowed: type[SkywardError] = PluginError) -> Iterator[None]:
-    """Attribute what is raised inside to a plugin; what is allowed passes as it is."""
-    try:
-        yield
-    except allowed as error:
-        error.add_note(f"Raised by plugin {name!r} in {hook}.")
-        raise
-    except (Exception, SystemExit) as error:
-        raise _failure(name, hook, error) from error
-
-
-def _failure(name: str, hook: str, error: BaseException, where: str = "") -> PluginError:
-    """Return the error that blames a plugin."""
-    return PluginError(
-        f"Plugin {name!r} failed in {hook}{where}: {type(error).__name__}: {error}.".replace("..", "."),
-        plugin=name,
-        hook=hook,
-    )
-
-
-def _expect(value: Any, kind: type[T]) -> T:
-    """Return what a hook returned, if it is what it has to be."""
-    if not isinstance(value, kind):
-        raise TypeError(f"it must return {kind.__name__}, not {value!r}")
-    return value
