@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 import attrs
 from attrs import field, frozen
 
+from skyward.carrying import Carried, carried
 from skyward.errors import ConfigError
 from skyward.plugin_failures import Entered, attributed, expect
 from skyward.wrapping import during
 
 if TYPE_CHECKING:
+    from skyward.model.events.follower import Follower
     from skyward.model.instances.cluster import Cluster, LaunchCommand, LaunchContext, Topology
     from skyward.model.instances.instance import InstanceInfo
     from skyward.model.spec.image import Image
@@ -27,12 +29,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HOOKS",
+    "Carried",
     "Plugin",
     "bootstrap_ops",
+    "carried",
     "completed",
     "decorated",
     "during",
     "entered",
+    "followers",
     "implements",
     "launch_command",
     "name_of",
@@ -56,6 +61,7 @@ HOOKS: Mapping[str, tuple[str, ...]] = {
     "around_app": ("info",),
     "around_process": ("info",),
     "around_client": ("pool", "cluster"),
+    "follow": ("pool",),
     "decorate": ("fn",),
 }
 """Arguments of each hook of a plugin, as `skyward.hookspecs` has them; here too, because workers do not load pluggy."""
@@ -94,6 +100,7 @@ class Plugin:
         around_app: Wraps the life of a node.
         around_process: Wraps the life of a worker process.
         around_client: Wraps the time in which the pool can be used.
+        follow: Follows the calls and events of the pool.
         decorate: Wraps the function of each task.
 
     Raises:
@@ -114,6 +121,7 @@ class Plugin:
     around_app: Callable[[InstanceInfo], Context] | None = field(default=None, validator=_function)
     around_process: Callable[[InstanceInfo], Context] | None = field(default=None, validator=_function)
     around_client: Callable[[Any, Cluster], Context] | None = field(default=None, validator=_function)
+    follow: Callable[[Any], Follower | None] | None = field(default=None, validator=_function)
     decorate: Callable[[Callable[..., Any]], Callable[..., Any]] | None = field(default=None, validator=_function)
 
     @classmethod
@@ -156,6 +164,10 @@ class Plugin:
     def with_around_client(self, function: Callable[[Any, Cluster], Context]) -> Plugin:
         """Wrap the time in which the pool can be used: `function(pool, cluster)` returns a context manager."""
         return attrs.evolve(self, around_client=function)
+
+    def with_follower(self, function: Callable[[Any], Follower | None]) -> Plugin:
+        """Follow the calls and events of the pool: `function(pool)` returns a `Follower`."""
+        return attrs.evolve(self, follow=function)
 
     def with_decorator(self, function: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Plugin:
         """Wrap the function of each task: `function(fn)` returns one to call in its place."""
@@ -352,6 +364,23 @@ def entered(plugins: Iterable[Any], hook: Around, *arguments: object) -> Iterato
                     raise TypeError(f"it must return a context manager, not {context!r}; see contextlib.contextmanager")
             stack.enter_context(Entered(name, hook, context))
         yield
+
+
+def followers(plugins: Iterable[Any], pool: object) -> list[tuple[str, Follower]]:
+    """
+    Return what follows the pool, each with its plugin's name.
+
+    Raises:
+        PluginError: If a plugin fails, or returns no follower.
+    """
+    from skyward.model.events.follower import Follower
+
+    found = []
+    for name, follow in _hooks(plugins, "follow"):
+        with attributed(name, "follow"):
+            if (follower := follow(pool)) is not None:
+                found.append((name, expect(follower, Follower)))
+    return found
 
 
 def decorated(plugins: Iterable[Any], fn: Callable[..., Any]) -> Callable[..., Any]:
