@@ -25,6 +25,7 @@ from skyward.hookspecs import (
     Cluster,
     Command,
     Device,
+    Follower,
     Instance,
     LaunchCommand,
     LaunchContext,
@@ -48,6 +49,7 @@ from skyward.plugin import (
     completed,
     decorated,
     entered,
+    followers,
     launch_command,
     topology,
     transform_image,
@@ -461,6 +463,18 @@ def test_hook_around_process() -> None:
 def test_hook_around_client() -> None:
     """A plugin wraps the time of a pool, which it gets."""
     check_around("around_client", ["pool", CLUSTER], "pool of train")
+
+
+def test_hook_follow() -> None:
+    """A plugin returns what follows the pool, or nothing."""
+    follower = Follower()
+    plugins = [
+        Plugin.create("one").with_follower(lambda pool: follower if pool == "pool" else None),
+        Plugin.create("none").with_follower(lambda pool: None),
+    ]
+    assert [("one", follower)] == followers(plugins, "pool")
+    with pytest.raises(PluginError, match="'no' failed in follow: TypeError: it must return Follower, not 5"):
+        followers([Plugin.create("no").with_follower(lambda pool: 5)], "pool")  # type: ignore[arg-type,return-value]
 
 
 def test_hook_decorate() -> None:

@@ -209,7 +209,7 @@ class Agent:
     def _answer(self, task: Frame) -> None:
         self._busy = False
         (call,) = CALL.unpack_from(task.body)
-        self._hear(Frame(Kind.RESULT, task.lane, 0, RESULT.pack(call, Status.OK, self._cloud.task_s) + NOTHING))
+        self._hear(Frame(Kind.RESULT, task.lane, 0, RESULT.pack(call, Status.OK, self._cloud.task_s, 0.0) + NOTHING))
         self._next()
 
     def _say(self, frame: bytes) -> None:

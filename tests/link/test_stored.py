@@ -20,7 +20,7 @@ from skyward.link.stored import StoredParser, head, tail
 
 def _record(call: int, large: int) -> bytes:
     payload = pack([b"pickle", bytes([call % 251]) * large])
-    body = RESULT.pack(call, Status.OK, 1.0) + payload.encode()
+    body = RESULT.pack(call, Status.OK, 1.0, 0.0) + payload.encode()
     frame = encode(Kind.RESULT, body, lane=2, fds=len(payload.fds))
     buffers = bytes(payload.segment.map()) if payload.segment is not None else b""
     return head(frame, len(buffers)) + frame + buffers + tail(zlib.crc32(buffers, zlib.crc32(frame)))

@@ -178,7 +178,7 @@ def _run(test: Callable[[End, End], None]) -> None:
 def _result(call: int, *parts: bytes) -> tuple[bytes, list[int], object]:
     """Render a RESULT frame whose large parts travel beside it."""
     payload = pack(parts)
-    body = RESULT.pack(call, 0, 0.0) + payload.encode()
+    body = RESULT.pack(call, 0, 0.0, 0.0) + payload.encode()
     return encode(Kind.RESULT, body, fds=len(payload.fds)), payload.fds, payload
 
 
@@ -498,7 +498,7 @@ def test_two_large_frames_of_one_call_do_not_come_at_once() -> None:
         line = Line(one, other)
         line.step()
         payload = pack([bytes(300_000)])
-        frame = encode(Kind.RESULT, RESULT.pack(7, 0, 0.0) + payload.encode(), fds=1)
+        frame = encode(Kind.RESULT, RESULT.pack(7, 0, 0.0, 0.0) + payload.encode(), fds=1)
         for stream in (1, 2):
             prefix = OPENING.pack(stream, 1) + SIZE.pack(aligned(300_000))
             other.wire.receive(line.halves[1], cell(CellType.OPEN, frame, prefix))

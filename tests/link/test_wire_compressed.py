@@ -220,7 +220,7 @@ def _opened(other: End, size: int) -> Half:
     other.wire.attach(half)
     other.wire.receive(half, cell(CellType.HELLO, b'{"version": %d, "session": "s", "received": 0}' % VERSION))
     payload = pack([bytes(size)])
-    frame = encode(Kind.RESULT, RESULT.pack(7, 0, 0.0) + payload.encode(), fds=1)
+    frame = encode(Kind.RESULT, RESULT.pack(7, 0, 0.0, 0.0) + payload.encode(), fds=1)
     other.wire.receive(half, cell(CellType.OPEN, frame, OPENING.pack(1, 1) + SIZE.pack(aligned(size))))
     return half
 

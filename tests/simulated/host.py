@@ -359,4 +359,4 @@ class Agent:
             status, body = Status.RAISED, dump_failure(error)
         self._calls.pop(call, None)
         seconds = self._loop.time() - began if call in self._begun else 0.0
-        self.say(encode(Kind.RESULT, RESULT.pack(call, status, seconds) + body, lane=number))
+        self.say(encode(Kind.RESULT, RESULT.pack(call, status, seconds, 0.0) + body, lane=number))

@@ -84,11 +84,11 @@ NOTICE = encode_json(Kind.NOTICE, {"reason": "taken back", "certain": False, "at
 WORDS = encode_json(Kind.NOTICE, {"reason": "x" * 8_000, "certain": False, "at": None})
 ATTACKS: dict[str, Callable[[int], Iterator[bytes]]] = {
     "buffers of unknown calls": lambda call: buffers(
-        Kind.RESULT, [RESULT.pack(call + 1 + at, Status.OK, 0.0) for at in range(64)]
+        Kind.RESULT, [RESULT.pack(call + 1 + at, Status.OK, 0.0, 0.0) for at in range(64)]
     ),
     "buffers of functions": lambda call: buffers(Kind.FILES, [b""] * 64),
     "buffers of events": lambda call: buffers(Kind.EMIT, [EMIT.pack(call, 0)] * 64),
-    "two results of one call": lambda call: buffers(Kind.RESULT, [RESULT.pack(call, Status.OK, 0.0)] * 2),
+    "two results of one call": lambda call: buffers(Kind.RESULT, [RESULT.pack(call, Status.OK, 0.0, 0.0)] * 2),
     "items without credit": lambda call: flood(encode(Kind.ITEM, ITEM.pack(call, 0) + dump(ITEM_OF).encode())),
     "items of no stream": lambda call: flood(encode(Kind.ITEM, ITEM.pack(call, 0) + dump(ITEM_OF).encode())),
     "lines without credit": lambda call: flood(LINE),
@@ -104,12 +104,12 @@ ATTACKS: dict[str, Callable[[int], Iterator[bytes]]] = {
     "long notices": lambda call: flood(WORDS),
     "measurements without end": lambda call: measured(),
     "results of unknown calls": lambda call: flood(
-        encode(Kind.RESULT, RESULT.pack(call + 1, Status.OK, 0.0) + dump(ITEM_OF).encode())
+        encode(Kind.RESULT, RESULT.pack(call + 1, Status.OK, 0.0, 0.0) + dump(ITEM_OF).encode())
     ),
     "inputs without reading": lambda call: flood(encode(Kind.CREDIT, CREDIT.pack(call, 0, 16)), 1 << 10),
     "calls given back for ever": lambda call: flood(encode(Kind.RECALLED, CALL.pack(call))),
     "answers without reading": lambda call: again(
-        *[encode(Kind.RESULT, RESULT.pack(call + at, Status.OK, 0.0) + dump(None).encode()) for at in range(1000)]
+        *[encode(Kind.RESULT, RESULT.pack(call + at, Status.OK, 0.0, 0.0) + dump(None).encode()) for at in range(1000)]
     ),
     "files without waiting": lambda call: flood(encode(Kind.KEEP, encode_kept(1, WRITE, bytes(200 << 10))[0])),
     "files without reading": lambda call: flood(encode(Kind.KEEP, encode_kept(1, {"do": "list"})[0]), 1 << 10),

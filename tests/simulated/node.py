@@ -320,7 +320,7 @@ class ScriptedNode:
         self._stop(task)
         seconds = self._loop.time() - task.began if task.began else 0.0
         for _ in range(1 + self._twice):
-            self._say(Kind.RESULT, RESULT.pack(task.call, status, seconds) + body, task.lane)
+            self._say(Kind.RESULT, RESULT.pack(task.call, status, seconds, 0.0) + body, task.lane)
         self._begin_next(task.lane)
 
     def _stop(self, task: Task) -> None:

@@ -13,6 +13,7 @@ from skyward.engine.calls.call_making import CallMaker
 from skyward.engine.calls.cancelling import Cancelling
 from skyward.engine.calls.dispatch import Dispatch
 from skyward.engine.calls.inherited_calls import InheritedCalls
+from skyward.engine.events.trails import Trails
 from skyward.engine.nodes.member import Member
 from skyward.engine.nodes.membership import Membership
 from skyward.engine.nodes.node_link import NodeLink
@@ -95,7 +96,7 @@ class ScriptedPool(Running):
         self.cancel_soon = Cancelling(self.engine, self.dispatch.cancel).put
         self.caught_up = self.reporting.caught_up
         feed = lambda *sent: self.engine.post(self.dispatch.send_input, *sent)  # as a pool does
-        self.maker = CallMaker(_NoModules(), self.options, feed)  # type: ignore[arg-type]
+        self.maker = CallMaker(_NoModules(), self.options, feed, Trails())  # type: ignore[arg-type]
         self.scripted: dict[int, ScriptedNode] = {}
         self.inherited = InheritedCalls(self.engine, self.name, None, lambda _: None, self.caught_up)
         self.errors: list[BaseException] = []

@@ -32,6 +32,7 @@ from skyward.hookspecs_distribution import (
 )
 from skyward.model.accelerators.device import Device, Variant
 from skyward.model.cli_command import Command
+from skyward.model.events.follower import CallTimes, Follower
 from skyward.model.instances.bucket_storage import BucketStorage
 from skyward.model.instances.cluster import Cluster, KeyPair, LaunchCommand, LaunchContext, Topology
 from skyward.model.instances.machine import (
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 # Beside the hooks, plugins import from here what hooks take and return.
 __all__ = ["Cluster", "Command", "Device", "Instance", "InstanceState", "LaunchCommand", "LaunchContext"]
 __all__ += ["AptInstall", "KeyPair", "LocalAddress", "MachineImage", "Offer", "PipInstall", "ProviderFacts", "Shell"]
+__all__ += ["CallTimes", "Follower"]
 __all__ += ["BucketStorage", "LaunchRequest", "SSHAddress", "Tags", "Topology", "Variant", "hookimpl", "hookspec"]
 # The hooks of a distribution; their text is in a file of their own.
 __all__ += ["skyward_accelerators", "skyward_commands", "skyward_integrations", "skyward_names", "skyward_plugins"]
@@ -598,6 +600,25 @@ def skyward_around_client(pool: Any, cluster: Cluster) -> AbstractContextManager
         A context manager, or None. Nested: the first plugin's is entered first and left last.
 
     Example: `.with_around_client(lambda pool, cluster: dashboard(cluster.pool_name))`
+    Since: 0.1
+    """
+
+
+@hookspec
+def skyward_follow(pool: Any) -> Follower | None:
+    """
+    Follow the calls and events of the pool, and send a text along with each call.
+
+    When: once per spec that is tried, before its first machine is asked for.
+    Runs on: the client, in the thread that opens the pool. Which thread calls a method of the follower stands there.
+
+    Args:
+        pool: The pool, which is not open yet.
+
+    Returns:
+        A follower, or None. Those of several plugins are told one after the other, each with a text of its own.
+
+    Example: `.with_follower(lambda pool: Durations())`, where `class Durations(Follower)` has `ended(self, call)`
     Since: 0.1
     """
 

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import attrs
 from attrs import field, frozen
 
-from skyward.errors import ConfigError, PluginError, SkywardError
+from skyward.carrying import Carried, carried
+from skyward.errors import ConfigError
+from skyward.plugin_failures import Entered, attributed, expect
 from skyward.wrapping import during
 
 if TYPE_CHECKING:
+    from skyward.model.events.follower import Follower
     from skyward.model.instances.cluster import Cluster, LaunchCommand, LaunchContext, Topology
     from skyward.model.instances.instance import InstanceInfo
     from skyward.model.spec.image import Image
@@ -27,12 +29,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HOOKS",
+    "Carried",
     "Plugin",
     "bootstrap_ops",
+    "carried",
     "completed",
     "decorated",
     "during",
     "entered",
+    "followers",
     "implements",
     "launch_command",
     "name_of",
@@ -56,6 +61,7 @@ HOOKS: Mapping[str, tuple[str, ...]] = {
     "around_app": ("info",),
     "around_process": ("info",),
     "around_client": ("pool", "cluster"),
+    "follow": ("pool",),
     "decorate": ("fn",),
 }
 """Arguments of each hook of a plugin, as `skyward.hookspecs` has them; here too, because workers do not load pluggy."""
@@ -94,6 +100,7 @@ class Plugin:
         around_app: Wraps the life of a node.
         around_process: Wraps the life of a worker process.
         around_client: Wraps the time in which the pool can be used.
+        follow: Follows the calls and events of the pool.
         decorate: Wraps the function of each task.
 
     Raises:
@@ -114,6 +121,7 @@ class Plugin:
     around_app: Callable[[InstanceInfo], Context] | None = field(default=None, validator=_function)
     around_process: Callable[[InstanceInfo], Context] | None = field(default=None, validator=_function)
     around_client: Callable[[Any, Cluster], Context] | None = field(default=None, validator=_function)
+    follow: Callable[[Any], Follower | None] | None = field(default=None, validator=_function)
     decorate: Callable[[Callable[..., Any]], Callable[..., Any]] | None = field(default=None, validator=_function)
 
     @classmethod
@@ -156,6 +164,10 @@ class Plugin:
     def with_around_client(self, function: Callable[[Any, Cluster], Context]) -> Plugin:
         """Wrap the time in which the pool can be used: `function(pool, cluster)` returns a context manager."""
         return attrs.evolve(self, around_client=function)
+
+    def with_follower(self, function: Callable[[Any], Follower | None]) -> Plugin:
+        """Follow the calls and events of the pool: `function(pool)` returns a `Follower`."""
+        return attrs.evolve(self, follow=function)
 
     def with_decorator(self, function: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Plugin:
         """Wrap the function of each task: `function(fn)` returns one to call in its place."""
@@ -204,7 +216,7 @@ def completed(plugins: Iterable[Any]) -> tuple[Any, ...]:
     def place(plugin: Any) -> list[Any]:
         upper, before = name_of(plugin), []
         for _, requires in _hooks([plugin], "requires"):
-            with _attributed(upper, "requires", ConfigError):
+            with attributed(upper, "requires", ConfigError):
                 for needed in requires():
                     lower = name_of(needed)
                     if lower in names and lower not in placed:
@@ -229,7 +241,7 @@ def validated(plugins: Iterable[Any], cluster: Cluster) -> None:
         PluginError: If one fails otherwise.
     """
     for name, validate in _hooks(plugins, "validate"):
-        with _attributed(name, "validate", ConfigError):
+        with attributed(name, "validate", ConfigError):
             validate(cluster)
 
 
@@ -250,11 +262,11 @@ def topology(plugins: Iterable[Any], cluster: Cluster) -> Topology:
     asked: object = cluster.worker.per_node
     chooser = None if asked == 1 else f"per_node={asked!r}"
     for name, ask in _hooks(plugins, "topology"):
-        with _attributed(name, "topology"):
+        with attributed(name, "topology"):
             wanted = ask(cluster)
             if wanted is None:
                 continue
-            _expect(wanted, Topology)
+            expect(wanted, Topology)
         collective = collective or wanted.collective
         partitions = partitions or wanted.partitions
         if wanted.meeting is not None:
@@ -288,8 +300,8 @@ def transform_image(plugins: Iterable[Any], image: Image, cluster: Cluster) -> I
     from skyward.model.spec.image import Image
 
     for name, transform in _hooks(plugins, "transform"):
-        with _attributed(name, "transform"):
-            image = _expect(transform(image, cluster), Image)
+        with attributed(name, "transform"):
+            image = expect(transform(image, cluster), Image)
     return image
 
 
@@ -304,7 +316,7 @@ def bootstrap_ops(plugins: Iterable[Any], cluster: Cluster) -> tuple[Op, ...]:
 
     ops: list[Op] = []
     for name, bootstrap in _hooks(plugins, "bootstrap"):
-        with _attributed(name, "bootstrap"):
+        with attributed(name, "bootstrap"):
             steps = bootstrap(cluster)
             if isinstance(steps, str) or not isinstance(steps, Iterable):
                 raise TypeError(f"it must return a list of steps, not {steps!r}")
@@ -322,8 +334,8 @@ def launch_command(plugins: Iterable[Any], command: LaunchCommand, context: Laun
     from skyward.model.instances.cluster import LaunchCommand
 
     for name, launcher in _hooks(plugins, "launcher"):
-        with _attributed(name, "launcher"):
-            command = _expect(launcher(command, context), LaunchCommand)
+        with attributed(name, "launcher"):
+            command = expect(launcher(command, context), LaunchCommand)
     return command
 
 
@@ -344,14 +356,31 @@ def entered(plugins: Iterable[Any], hook: Around, *arguments: object) -> Iterato
     """
     with ExitStack() as stack:
         for name, around in _hooks(plugins, hook):
-            with _attributed(name, hook):
+            with attributed(name, hook):
                 context = around(*arguments)
                 if context is None:
                     continue
                 if not hasattr(context, "__enter__"):
                     raise TypeError(f"it must return a context manager, not {context!r}; see contextlib.contextmanager")
-            stack.enter_context(_Entered(name, hook, context))
+            stack.enter_context(Entered(name, hook, context))
         yield
+
+
+def followers(plugins: Iterable[Any], pool: object) -> list[tuple[str, Follower]]:
+    """
+    Return what follows the pool, each with its plugin's name.
+
+    Raises:
+        PluginError: If a plugin fails, or returns no follower.
+    """
+    from skyward.model.events.follower import Follower
+
+    found = []
+    for name, follow in _hooks(plugins, "follow"):
+        with attributed(name, "follow"):
+            if (follower := follow(pool)) is not None:
+                found.append((name, expect(follower, Follower)))
+    return found
 
 
 def decorated(plugins: Iterable[Any], fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -362,37 +391,12 @@ def decorated(plugins: Iterable[Any], fn: Callable[..., Any]) -> Callable[..., A
         PluginError: If a plugin fails at wrapping it. What happens in a call is the call's own affair.
     """
     for name, decorate in reversed(tuple(_hooks(plugins, "decorate"))):
-        with _attributed(name, "decorate"):
+        with attributed(name, "decorate"):
             wrapped = decorate(fn)
             if not callable(wrapped):
                 raise TypeError(f"it must return a function, not {wrapped!r}")
         fn = wrapped
     return fn
-
-
-class _Entered:
-    """Hold a plugin's context manager, and blame the plugin for what it raises itself."""
-
-    def __init__(self, name: str, hook: str, context: AbstractContextManager[object]) -> None:
-        self._name = name
-        self._hook = hook
-        self._context = context
-
-    def __enter__(self) -> None:
-        with _attributed(self._name, self._hook):
-            self._context.__enter__()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        try:
-            self._context.__exit__(kind, error, tb)
-        except (Exception, SystemExit) as failure:
-            if failure is error:
-                return
-            blamed = _failure(self._name, self._hook, failure, " on its way out")
-            if error is None:
-                raise blamed from failure
-            # What went wrong first is what the user has to see.
-            error.add_note(str(blamed))
 
 
 def _hooks(plugins: Iterable[Any], hook: str) -> Iterator[tuple[str, Callable[..., Any]]]:
@@ -418,31 +422,3 @@ def _method(plugin: object, hook: str) -> Callable[..., Any] | None:
     return lambda *values: bound(
         **{name: value for name, value in zip(arguments, values, strict=True) if name in taken}
     )
-
-
-@contextmanager
-def _attributed(name: str, hook: str, allowed: type[SkywardError] = PluginError) -> Iterator[None]:
-    """Attribute what is raised inside to a plugin; what is allowed passes as it is."""
-    try:
-        yield
-    except allowed as error:
-        error.add_note(f"Raised by plugin {name!r} in {hook}.")
-        raise
-    except (Exception, SystemExit) as error:
-        raise _failure(name, hook, error) from error
-
-
-def _failure(name: str, hook: str, error: BaseException, where: str = "") -> PluginError:
-    """Return the error that blames a plugin."""
-    return PluginError(
-        f"Plugin {name!r} failed in {hook}{where}: {type(error).__name__}: {error}.".replace("..", "."),
-        plugin=name,
-        hook=hook,
-    )
-
-
-def _expect(value: Any, kind: type[T]) -> T:
-    """Return what a hook returned, if it is what it has to be."""
-    if not isinstance(value, kind):
-        raise TypeError(f"it must return {kind.__name__}, not {value!r}")
-    return value

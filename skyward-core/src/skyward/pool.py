@@ -22,6 +22,7 @@ from skyward.model.instances.worker_stacks import Stacks
 from skyward.model.spec.nodes import NodeSpec
 from skyward.model.spec.options import Options
 from skyward.model.spec.spec import Spec
+from skyward.observed import Observed
 from skyward.operands import RightOperand
 from skyward.pending import PendingFunction, PendingFunctionGroup, PendingStream, current_pool, single
 from skyward.plan.config.request import Request, request
@@ -36,14 +37,14 @@ if TYPE_CHECKING:
     from skyward.engine.pool.opening import OpenPool
     from skyward.engine.pool.running import Running
     from skyward.link.refs import Ref
-    from skyward.model.events.event import SkywardEvent
+    from skyward.model.events.follower import Follower
 
 T = TypeVar("T")
 Target = int | Literal["head"] | None
 _Off = Literal[False]
 
 
-class Pool(RightOperand, Mapper, SharedState, Detachable):
+class Pool(RightOperand, Mapper, SharedState, Observed, Detachable):
     """
     Nodes that decorated functions run on, for the time of a `with` block.
 
@@ -103,6 +104,7 @@ class Pool(RightOperand, Mapper, SharedState, Detachable):
         self._used = False
         self._entering = threading.Lock()
         self._handlers: list[tuple[type[Any], Callable[[Any], object]]] = []
+        self._followers: list[tuple[str, Follower]] = []
         self._tokens: list[Token[Any]] = []
 
     def run(self, pending: PendingFunction[T], *, target: Target = None) -> T:
@@ -290,20 +292,6 @@ class Pool(RightOperand, Mapper, SharedState, Detachable):
         forward: Forward = running.engine.run(running.forwards.open(node, remote, local))
         return forward
 
-    def on(self, event_type: type[SkywardEvent], handler: Callable[[Any], object]) -> Pool:
-        """
-        Call a handler with each event of a type; works before and while the pool is open.
-
-        Args:
-            event_type: An event class; `sky.SkywardEvent` means all.
-            handler: Called in the dispatcher's thread.
-        """
-        if self._open is not None:
-            self._open.dispatcher.subscribe(event_type, handler)
-        else:
-            self._handlers.append((event_type, handler))
-        return self
-
     def open(self) -> None:
         """
         Open the pool, without making it the one that `sky` means; `close` terminates its nodes.
@@ -331,7 +319,8 @@ class Pool(RightOperand, Mapper, SharedState, Detachable):
         self._meter = Meter(budget=self._request.options.budget, pool=self.name)
         try:
             pool_id = secrets.token_hex(4)
-            open_pool(self, self._request, pool_id, self._handlers, self._meter, self._begun, self._usable)
+            heard = self._handlers, self._followers
+            open_pool(self, self._request, pool_id, *heard, self._meter, self._begun, self._usable)
         except BaseException as error:
             # Unless that was done: an interrupt may come when the pool has just been opened.
             self.close(error)

@@ -61,7 +61,7 @@ EXTRAS: Mapping[str, str] = {
     **{f"sky.{name}": name.lower() for name in "AWS Container DigitalOcean RunPod Verda VastAI".split()},
     **{
         f"sky.{room}.{name}": name
-        for name in "torch jax keras tensorflow accelerate transformers joblib sklearn mig mps cuml".split()
+        for name in "torch jax keras tensorflow accelerate transformers joblib sklearn mig mps cuml otel".split()
         for room in ("plugins", "integrations")
     },
     "sky.Storage": "storage",

@@ -10,6 +10,7 @@ import pytest
 import skyward as sky
 from skyward.engine.calls.call_making import CallMaker
 from skyward.engine.calls.waiters import Waiter
+from skyward.engine.events.trails import Trails
 from skyward.link.payload import load
 
 
@@ -51,7 +52,7 @@ class Shipping:
 def maker(**options: Any) -> tuple[CallMaker, Shipping]:
     """Make calls of a pool with some options."""
     shipping = Shipping()
-    return CallMaker(shipping, sky.Options(**options), lambda call, send: None), shipping  # type: ignore[arg-type]
+    return CallMaker(shipping, sky.Options(**options), lambda call, send: None, Trails()), shipping  # type: ignore[arg-type]
 
 
 def test_arguments_travel_as_they_are() -> None:

@@ -285,7 +285,7 @@ def test_a_result_between_two_parts_of_a_close_is_taken() -> None:
         stage.dispatch.close("The pool 'train' is closed.")
         assert others[PART // 2].sink.answers
         assert not again.sink.answers
-        forged(stage, RESULT.pack(again.id, Status.CANCELLED, 1.0))
+        forged(stage, RESULT.pack(again.id, Status.CANCELLED, 1.0, 0.0))
         assert again.sink.answers
 
 
@@ -368,7 +368,7 @@ def test_an_answer_that_makes_no_sense_is_refused_whole(status: int, seconds: fl
         call = stage.send(returns("good", 10.0))
         stage.run(1.0)
         with pytest.raises(ProtocolError, match=why):
-            forged(stage, RESULT.pack(call.id, status, seconds) + text)
+            forged(stage, RESULT.pack(call.id, status, seconds, 0.0) + text)
         stage.run()
         assert "good" == call.sink.outcome
 
@@ -380,12 +380,12 @@ def test_a_failure_has_a_headline_without_being_opened() -> None:
     with Stage([1]) as stage:
         call = stage.send(returns("good", 10.0))
         stage.run(1.0)
-        forged(stage, RESULT.pack(call.id, Status.RAISED, 1.0) + Envelope("", (record,)).encode())
+        forged(stage, RESULT.pack(call.id, Status.RAISED, 1.0, 0.0) + Envelope("", (record,)).encode())
         [answer] = call.sink.answers
         assert "KeyError: 'gone'" == answer.headline()
         other = stage.send(returns("good", 10.0))
         stage.run(1.0)
-        forged(stage, RESULT.pack(other.id, Status.RAISED, 1.0) + ends)
+        forged(stage, RESULT.pack(other.id, Status.RAISED, 1.0, 0.0) + ends)
         [answer] = other.sink.answers
         assert "a failure that cannot be read" == answer.headline()
 

@@ -67,7 +67,7 @@ def test_buffers_are_wanted_of_calls_that_a_node_has(kind: Kind) -> None:
         call = stage.send(Plan(seconds=1e9), streams=True)
         stage.run(1.0)
         node, other = sorted((0, 1), key=stage.dispatch.idle)
-        head = ITEM.pack(call.id, 0) if kind == Kind.ITEM else RESULT.pack(call.id, Status.OK, 0.0)
+        head = ITEM.pack(call.id, 0) if kind == Kind.ITEM else RESULT.pack(call.id, Status.OK, 0.0, 0.0)
         frame = Frame(kind, 0, 1, head + pack([bytes(300_000)]).encode())
         assert stage.dispatch.on_announced(node, frame)
         with pytest.raises(ProtocolError, match=rf"announced 300032 bytes for call {call.id}, which it was not given"):

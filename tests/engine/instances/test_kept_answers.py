@@ -30,7 +30,7 @@ def answer(call: int, *parts: bytes) -> KeptAnswer:
 
 def test_what_is_kept_is_read_as_it_was(state: Path) -> None:
     """Buffers too, for this user alone; a failure has none."""
-    failed = encode(Kind.RESULT, RESULT.pack(9, Status.CANCELLED, 0.0) + bytes(2))
+    failed = encode(Kind.RESULT, RESULT.pack(9, Status.CANCELLED, 0.0, 0.0) + bytes(2))
     keep_answers("a1", [answer(7, b"x" * 300_000), KeptAnswer(9, failed, None)])
     found = kept_answers("a1")
     assert sorted(found) == [7, 9]

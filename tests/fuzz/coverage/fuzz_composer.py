@@ -187,12 +187,12 @@ class Composer:
             case Kind.FUNCTION:
                 return messages.FUNCTION.pack(digest * 16, chosen.randrange(4)) + payload, fds
             case Kind.RESULT if chosen.random() < 0.4:
-                return messages.RESULT.pack(call, Status.FAILED, 0.1) + self._json(_FACTS), 0
+                return messages.RESULT.pack(call, Status.FAILED, 0.1, 0.0) + self._json(_FACTS), 0
             case Kind.EMIT:
                 head = self._json(chosen.choice(_HEADS))
                 return call.to_bytes(8, "little") + len(head).to_bytes(2, "little") + head + payload, fds
             case Kind.RESULT:
-                return messages.RESULT.pack(call, chosen.choice((0, 0, 0, 1, 2, 3, 4, 9)), 0.5) + payload, fds
+                return messages.RESULT.pack(call, chosen.choice((0, 0, 0, 1, 2, 3, 4, 9)), 0.5, 1e9) + payload, fds
             case Kind.KEEP:
                 return call.to_bytes(8, "little") + payload, fds
             case Kind.ITEM:

@@ -79,7 +79,7 @@ def test_a_call_fails_whose_buffer_has_no_room() -> None:
     assert not machine.take(b"a")
     assert machine.dropped() == [b"a"]
     [answer] = Parser().feed(machine.store.refusal(task(b"a")))
-    call, status, _ = RESULT.unpack_from(answer.body)
+    call, status, _, _ = RESULT.unpack_from(answer.body)
     facts = json.loads(answer.body[RESULT.size :])
     assert (answer.kind, answer.lane, call, status) == (Kind.RESULT, 3, 7, Status.FAILED)
     assert facts["error"] == "SerializationError"

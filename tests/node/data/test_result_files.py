@@ -21,7 +21,7 @@ from skyward.node.data.result_files import write_result, write_results
 
 
 def _frame(call: int, size: int) -> bytes:
-    return encode(Kind.RESULT, RESULT.pack(call, Status.OK, 0.5) + bytes(size))
+    return encode(Kind.RESULT, RESULT.pack(call, Status.OK, 0.5, 0.0) + bytes(size))
 
 
 def _calls(*contents: bytes) -> list[int]:
@@ -136,7 +136,7 @@ _WRITER = textwrap.dedent(
     from skyward.node.data.result_files import write_results
 
     for first in range(0, 1_000_000, 50):
-        frames = [encode(Kind.RESULT, RESULT.pack(call, 0, 0.5) + bytes(200)) for call in range(first, first + 50)]
+        frames = [encode(Kind.RESULT, RESULT.pack(call, 0, 0.5, 0.0) + bytes(200)) for call in range(first, first + 50)]
         write_results(f"{sys.argv[1]}/{first:07d}-50", frames, lambda: True)
         print(first, flush=True)
     """

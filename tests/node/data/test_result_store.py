@@ -65,7 +65,7 @@ def _run(
 
 def _result(call: int, size: int = 10, status: Status = Status.OK) -> tuple[bytes, tuple[int, ...], object]:
     payload = pack([b"pickle", bytes([call % 256]) * size])
-    frame = encode(Kind.RESULT, RESULT.pack(call, status, 0.1) + payload.encode(), fds=len(payload.fds))
+    frame = encode(Kind.RESULT, RESULT.pack(call, status, 0.1, 0.0) + payload.encode(), fds=len(payload.fds))
     return frame, tuple(payload.fds), payload
 
 

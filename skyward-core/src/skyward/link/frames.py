@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from skyward.errors import ProtocolError
 
-VERSION = 2
+VERSION = 3
 """The version of the protocol; both ends refuse another one."""
 
 MAX_BODY = 2 << 20

@@ -6,7 +6,7 @@ The bodies of the frames that travel for every call, as fixed structures.
 | TASK | u64 call, f64 timeout in seconds (0 = none), u32 membership, u64 broadcast (0 = none), u8 flags, |
 | | 16 bytes function digest, payload |
 | FUNCTION | 16 bytes digest, u8 flags, payload |
-| RESULT | u64 call, u8 status, f64 seconds it ran, payload |
+| RESULT | u64 call, u8 status, f64 seconds it ran, f64 when it began by the node's clock (0 = unknown), payload |
 | ITEM | u64 call, u32 stream, payload |
 | END | u64 call, u32 stream, bytes of a failure or nothing |
 | CREDIT | u64 call, u32 stream, u32 items |
@@ -32,7 +32,7 @@ from skyward.link.frames import decode_json
 
 TASK = Struct("<QdIQB16s")
 FUNCTION = Struct("<16sB")
-RESULT = Struct("<QBd")
+RESULT = Struct("<QBdd")
 ITEM = Struct("<QI")
 CREDIT = Struct("<QII")
 CANCEL = Struct("<QB")
@@ -215,22 +215,24 @@ def decode_calls(body: bytes) -> list[int]:
     return [call for (call,) in CALL.iter_unpack(body)]
 
 
-def decode_result(body: bytes) -> tuple[int, int, float]:
+def decode_result(body: bytes) -> tuple[int, int, float, float]:
     """
-    Read with what a RESULT body begins: its call, its status and for how many seconds it ran.
+    Read with what a RESULT body begins: its call, its status, for how many seconds it ran, and when it began.
 
     Raises:
         ProtocolError: If there is no such status, or it ran for no such time.
 
-    >>> decode_result(RESULT.pack(7, Status.OK, 0.5))
-    (7, 0, 0.5)
+    >>> decode_result(RESULT.pack(7, Status.OK, 0.5, 1e9))
+    (7, 0, 0.5, 1000000000.0)
     """
-    number, status, seconds = RESULT.unpack_from(body)
+    number, status, seconds, began = RESULT.unpack_from(body)
     if status not in _STATUSES:
         raise ProtocolError(f"A RESULT frame has status {status}.")
     if not 0.0 <= seconds < inf:
         raise ProtocolError(f"A RESULT frame reports a call that ran for {seconds} s.")
-    return number, status, seconds
+    if not 0.0 <= began < inf:
+        raise ProtocolError(f"A RESULT frame reports a call that began at {began} s.")
+    return number, status, seconds, began
 
 
 def decode_start(body: bytes) -> tuple[dict[str, Any], bytes]:

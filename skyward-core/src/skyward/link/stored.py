@@ -64,7 +64,7 @@ class StoredParser:
 
     >>> from skyward.link.frames import encode
     >>> from skyward.link.messages import RESULT, Status
-    >>> frame = encode(Kind.RESULT, RESULT.pack(7, Status.CANCELLED, 0.5) + bytes(2))
+    >>> frame = encode(Kind.RESULT, RESULT.pack(7, Status.CANCELLED, 0.5, 0.0) + bytes(2))
     >>> record = head(frame, 0) + frame + tail(zlib.crc32(frame))
     >>> [stored.frame.kind == Kind.RESULT for stored in StoredParser(1 << 20).feed(record)]
     [True]

@@ -63,9 +63,11 @@ class Answer:
         node: The node's index.
         on_delivered: Called when its failure is delivered to a caller.
         trust: What of its failure is opened as data; None opens anything.
+        began: When it began, by the node's clock; 0 where that is not known.
     """
 
     __slots__ = (
+        "began",
         "function",
         "instead",
         "node",
@@ -92,6 +94,7 @@ class Answer:
         pool: str = "",
         on_delivered: Callable[[], None] | None = None,
         trust: Data | None = None,
+        began: float = 0.0,
     ) -> None:
         self.status = status
         self.payload = payload
@@ -103,6 +106,7 @@ class Answer:
         self.pool = pool
         self.on_delivered = on_delivered
         self.trust = trust
+        self.began = began
         self.instead: BaseException | None = None
         """What is raised in place of the failure, because the user's own code failed at judging that."""
 

@@ -49,7 +49,12 @@ class Arguments:
         self._tried: dict[str, int] = {}
 
     def dump(
-        self, function: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self,
+        function: Callable[..., Any],
+        name: str,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        carried: Mapping[str, str] | None = None,
     ) -> Payload:
         """
         Pickle a call's arguments.
@@ -59,13 +64,14 @@ class Arguments:
             name: What the user calls it.
             args: Positional arguments.
             kwargs: Keyword arguments.
+            carried: What followers of the call send along, by the plugin's name.
 
         Raises:
             SerializationError: If one cannot be pickled; the message names it and the object inside it.
             RefError: If one is, or holds, a Ref that is freed or of another pool.
         """
         try:
-            return self._dump(name, args, kwargs)
+            return self._dump(name, args, kwargs, (carried,) if carried else ())
         except RefError:
             raise
         except Exception as error:
@@ -90,9 +96,11 @@ class Arguments:
         ref: Ref[T] = self._buffers.refs.put(made)
         return ref
 
-    def _dump(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Payload:
+    def _dump(
+        self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], more: tuple[Mapping[str, str], ...]
+    ) -> Payload:
         if name not in self._not_plain:
-            plain = pickled_plainly((args, kwargs))
+            plain = pickled_plainly((args, kwargs, *more))
             if plain is not None:
                 return Payload((), plain)
             if len(self._not_plain) >= _KNOWN:
@@ -107,23 +115,29 @@ class Arguments:
         large, most = self._large.get(name), max(PIECE, 2 * self._tried.get(name, 0))
         if large is None:
             try:
-                made = pickled(((args, kwargs),), refs=self._buffers.refs, most=most)
+                made = pickled(((args, kwargs, *more),), refs=self._buffers.refs, most=most)
             except TooLargeError:
-                made = self._apart(name, args, kwargs, first=())
+                made = self._apart(name, args, kwargs, more, first=())
             if made.is_small:
                 return Payload((), made.streams[0][0])
         else:
             apart = {place: value for place in large if (value := _at(place, args, kwargs)) is not None}
             order = tuple(apart)
-            made = pickled((*apart.values(), (args, kwargs)), refs=self._buffers.refs)
+            made = pickled((*apart.values(), (args, kwargs, *more)), refs=self._buffers.refs)
             if made.sizes[-1] >= most or not _leads(order, made):
-                made = self._apart(name, args, kwargs, first=order)
+                made = self._apart(name, args, kwargs, more, first=order)
         payload = packed(made, self._buffers.keep)
         self._buffers.sent(made.buffers, payload)
         return payload
 
     def _apart(
-        self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, first: tuple[_Name, ...]
+        self,
+        name: str,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        more: tuple[Mapping[str, str], ...],
+        *,
+        first: tuple[_Name, ...],
     ) -> Pickled:
         """Pickle each argument on its own, find the large ones, and have them come first from now on."""
         everything: list[tuple[_Name, Any]] = [*enumerate(args), *kwargs.items()]
@@ -131,7 +145,7 @@ class Arguments:
         order = tuple(place for place in first if place in values)
         for _ in range(_TRIES):
             order = (*order, *(place for place in values if place not in order))
-            made = pickled((*(values[place] for place in order), (args, kwargs)), refs=self._buffers.refs)
+            made = pickled((*(values[place] for place in order), (args, kwargs, *more)), refs=self._buffers.refs)
             found = _large(order, made)
             if _leads(order, made):
                 break

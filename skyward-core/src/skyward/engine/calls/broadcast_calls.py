@@ -72,6 +72,7 @@ def spread(
         call.caller = first.caller
         call.queue_timeout, call.deadline = first.queue_timeout, first.deadline
         call.broadcast = first.broadcast or (calls[0].id if calls else call.id)
+        call.trail = None if first.trail is None else first.trail.copy()
         call.members, taking_part = membership.of(node)
         links[node].send_members(call.members, taking_part)
         calls.append(call)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from math import inf
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from skyward.engine.calls.answer import Answer
 from skyward.engine.nodes.outflow import Outflow
@@ -16,6 +16,9 @@ from skyward.model.spec.retries_setting import Retries, times
 from skyward.model.spec.retry_setting import Retry
 from skyward.node.worker.streams import WINDOW_BYTES, WINDOW_ITEMS, Window
 from skyward.plan.pool.map_flow import Pace
+
+if TYPE_CHECKING:
+    from skyward.engine.events.trails import Trail
 
 _ids = itertools.count(1)
 
@@ -127,7 +130,7 @@ class Call:
     __slots__ = (
         "asked", "attempt", "began", "broadcast", "caller", "cancelled", "deadline", "feeder", "function", "gave", "id",
         "index", "interruptions", "lane", "members", "node", "on", "payload", "queue_timeout", "retries", "retry",
-        "sent", "sink", "streams", "timeout", "until", "window",
+        "sent", "sink", "streams", "timeout", "trail", "until", "window",
     )  # fmt: skip
 
     def __init__(
@@ -175,6 +178,7 @@ class Call:
         self.gave = False
         self.window = Window() if streams else NO_WINDOW
         self.sent = 0
+        self.trail: Trail | None = None
 
     @property
     def ran(self) -> float:

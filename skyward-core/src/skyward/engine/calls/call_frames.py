@@ -52,7 +52,14 @@ def take_credit(call: Call | None, member: Member, frame: Frame) -> None:
 
 
 def answer_of(
-    call: Call, member: Member, status: int, payload: Payload | None, text: bytes, seconds: float, pool: str
+    call: Call,
+    member: Member,
+    status: int,
+    payload: Payload | None,
+    text: bytes,
+    seconds: float,
+    pool: str,
+    began: float,
 ) -> Answer:
     """
     Return how a node answered a call.
@@ -65,6 +72,7 @@ def answer_of(
         text: The failure's bytes or JSON.
         seconds: How long it ran.
         pool: The pool's name.
+        began: When it began, by the node's clock.
     """
     return Answer(
         status,
@@ -76,4 +84,5 @@ def answer_of(
         node=member.node,
         pool=pool,
         trust=member.trust,
+        began=began,
     )

@@ -20,6 +20,7 @@ from skyward.node.data.memory_share import share_of_memory
 from skyward.node.worker.streams import StreamArgument
 
 if TYPE_CHECKING:
+    from skyward.engine.events.trails import Trails
     from skyward.engine.nodes.node_link import NodeLink
     from skyward.engine.source.shipping import Shipping
     from skyward.function import Function
@@ -49,12 +50,14 @@ class CallMaker:
         shipping: Sends the user's modules before the first call that may need them.
         options: The limits that calls have where they have none of their own.
         feed: Sends items of streamed arguments.
+        trails: Tells what follows the pool's calls.
     """
 
-    def __init__(self, shipping: Shipping, options: Options, feed: Feed) -> None:
+    def __init__(self, shipping: Shipping, options: Options, feed: Feed, trails: Trails) -> None:
         self._shipping = shipping
         self._options = options
         self._feed = feed
+        self._trails = trails
         share = share_of_memory()
         self._buffers = Buffers(share)
         recycling.bound(share)
@@ -97,8 +100,9 @@ class CallMaker:
         args, kwargs, feeder = with_streams(pending, self._feed)
         function = pending.function
         self._shipping.send_new()
-        payload = self._arguments.dump(function.shape, function.name, args, kwargs)
-        return Call(
+        trail = self._trails.begin(function.name)
+        payload = self._arguments.dump(function.shape, function.name, args, kwargs, trail.carried if trail else None)
+        made = Call(
             self._captures.capture(function, function.name),
             self._buffers.apart(payload) if shared else payload,
             sink,
@@ -113,6 +117,8 @@ class CallMaker:
             index=index,
             caller=caller or threading.get_ident(),
         )
+        made.trail = trail
+        return made
 
     def caller(self, function: Function[..., Any], sink: Sink) -> Callable[[tuple[Any, ...], int], Call]:
         """Make what makes calls of one function, of arguments and index; they take turns of their own."""
@@ -129,8 +135,9 @@ class CallMaker:
 
         def make(args: tuple[Any, ...], index: int) -> Call:
             self._shipping.send_new()
-            payload = self._arguments.dump(function.shape, function.name, args, {})
-            return Call(
+            trail = self._trails.begin(function.name)
+            payload = self._arguments.dump(function.shape, function.name, args, {}, trail.carried if trail else None)
+            made = Call(
                 captured,
                 payload,
                 sink,
@@ -142,6 +149,8 @@ class CallMaker:
                 index=index,
                 caller=caller,
             )
+            made.trail = trail
+            return made
 
         return make
 

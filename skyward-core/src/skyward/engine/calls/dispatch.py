@@ -313,7 +313,7 @@ class Dispatch:
     def on_result(self, member: Member, frame: Frame, fds: tuple[int, ...]) -> None:
         """Take a RESULT frame."""
         body = frame.body
-        number, status, seconds = decode_result(body)
+        number, status, seconds, began = decode_result(body)
         call = self._calls.get(number)
         # All that may be wrong with the frame is found before the call is touched: it is still to be answered then.
         payload = decode(body, RESULT.size, fds, member.trust, member.there) if status == Status.OK else None
@@ -326,7 +326,7 @@ class Dispatch:
             return
         self._sending.finished(number, member.node, seconds)
         if call is not None:
-            self._settle(call, member, answer_of(call, member, status, payload, text, seconds, self.pool))
+            self._settle(call, member, answer_of(call, member, status, payload, text, seconds, self.pool, began))
         if self._scheduler.queued:
             self._sending.assign()
 

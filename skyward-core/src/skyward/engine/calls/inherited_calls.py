@@ -206,7 +206,7 @@ class InheritedCalls:
         if frame.kind != Kind.RESULT:
             close_all(fds)
             return True
-        number, status, seconds = decode_result(frame.body)
+        number, status, seconds, _ = decode_result(frame.body)
         found = self._open.get(shell.index, {}).get(number)
         if found is None:
             # The client before had it, or it is sent once more.

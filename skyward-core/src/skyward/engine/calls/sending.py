@@ -57,6 +57,8 @@ class Sending:
         # process, and what it was sent about that is no longer true.
         function = b"" if call.feeder is not None or call.function.needs else call.function.digest
         size = call.payload.travelling
+        if call.trail is not None and not first:
+            call.trail.queued = time.monotonic()
         self._scheduler.submit(call.id, function, caller=call.caller, node=call.node, size=size, first=first)
 
     def assign(self) -> None:
@@ -67,6 +69,9 @@ class Sending:
 
     def finished(self, number: int, node: int, seconds: float | None = None) -> None:
         """Free the slot of a call that ended on a node, and record that the one behind it begins."""
+        ended = self._calls.get(number)
+        if ended is not None and ended.trail is not None:
+            ended.trail.vacate()
         follower = self._scheduler.finished(number, seconds, now=self._engine.loop.time())
         # A pool that is being closed may have answered it already.
         if follower is not None and self._observer is not None and (call := self._calls.get(follower)) is not None:
@@ -75,6 +80,8 @@ class Sending:
     def _send(self, made: Assignment) -> None:
         call, member = self._calls[made.call], self._members[made.key.node]
         call.on, call.lane = made.key
+        if call.trail is not None:
+            call.trail.sent = time.monotonic()
         if not call.members:
             call.members, membership = self._membership(call.on)
             member.link.send_members(call.members, membership)

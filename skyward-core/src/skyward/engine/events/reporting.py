@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
 from skyward.engine.events.emitted_events import EmittedEvents
+from skyward.engine.events.trails import Trails
 from skyward.engine.nodes.measured import Measured, of_all_gpus
 from skyward.errors import ProtocolError
 from skyward.link.messages import task_of
@@ -57,6 +58,7 @@ class Reporting:
         self._ordered = 0.0
         self._measured: dict[NodeShell, Measured] = {}
         self._busy: dict[NodeShell, tuple[str, float]] = {}
+        self.trails = Trails()
         self.emitted = EmittedEvents(dispatcher, partial(self.error, fatal=False))
 
     @property
@@ -75,6 +77,8 @@ class Reporting:
         """Report that a call began on a node."""
         self.meter.bill.task_started(call.id, node)
         self._log.began(call, node)
+        if call.trail is not None:
+            self.trails.started(call, node)
         if self._dispatcher.wants(events.TaskStarted):
             self._dispatcher.publish(
                 events.TaskStarted(
@@ -89,6 +93,8 @@ class Reporting:
         """Report that an attempt ended, whether another follows, and when."""
         self.meter.bill.task_ended(call.id, good=not answer.failed)
         self._log.ended(call, answer, again=again)
+        if call.trail is not None:
+            self.trails.ended(call, answer, again=again, delay=delay)
         if not self._dispatcher.wants(events.TaskCompleted):
             return
         self._dispatcher.publish(
@@ -275,11 +281,17 @@ class Reporting:
     def node_ready(self, shell: NodeShell) -> None:
         """Report that a node takes calls."""
         self._infos[shell.index] = shell.info
+        self.trails.ahead[shell.index] = shell.ahead
         self.publish(events.NodeReady(node=shell.index, instance=shell.info))
         if abs(shell.ahead) >= CLOCK_OFF:
             way = "ahead of" if shell.ahead > 0 else "behind"
             reason = f"its clock is {abs(shell.ahead):.1f} s {way} this computer's"
             self.publish(self._of(events.NodeUnhealthy, shell, check="clock", reason=reason))
+
+    @staticmethod
+    def readiness(shells: Iterable[NodeShell]) -> list[events.NodeReady]:
+        """Return what says of nodes that are ready that they are, for what follows the pool only now."""
+        return [events.NodeReady(node=shell.index, instance=shell.info) for shell in shells]
 
     def lost(self, shell: NodeShell, why: str) -> None:
         """Report that a node went away."""

@@ -22,6 +22,7 @@ from skyward.engine.calls.tracebacks import end_in_users_code
 from skyward.engine.events import callbacks as contexts
 from skyward.engine.events.event_dispatcher import Dispatcher
 from skyward.engine.events.event_flush import Delivery
+from skyward.engine.events.following import Following
 from skyward.engine.events.log_files import LIFECYCLE, logging_to, write_event
 from skyward.engine.instances.adopted import Adopted
 from skyward.engine.instances.adoption import adopt
@@ -42,6 +43,7 @@ from skyward.plan.offers.tried import each
 
 if TYPE_CHECKING:
     from skyward.engine.instances.meter import Meter
+    from skyward.model.events.follower import Follower
     from skyward.model.spec.spec import Spec
     from skyward.plan.config.request import Request
 
@@ -64,16 +66,24 @@ class OpenPool:
         running: The nodes and the way to them.
         dispatcher: Where events go.
         delivery: Sees to what handlers have not taken at the end.
+        following: Tells what follows the pool of its calls and events.
         stack: What is to be undone on the client when it closes.
         meter: What counts the money.
     """
 
     def __init__(
-        self, running: Running, dispatcher: Dispatcher, delivery: Delivery, stack: contextlib.ExitStack, meter: Meter
+        self,
+        running: Running,
+        dispatcher: Dispatcher,
+        delivery: Delivery,
+        following: Following,
+        stack: contextlib.ExitStack,
+        meter: Meter,
     ) -> None:
         self.running = running
         self.dispatcher = dispatcher
         self.delivery = delivery
+        self.following = following
         self.stack = stack
         self.meter = meter
         self.collections = ClientCollections(
@@ -88,6 +98,7 @@ def open_pool(
     request: Request,
     pool_id: str,
     handlers: list[tuple[type[Any], Callable[[Any], object]]],
+    followers: list[tuple[str, Follower]],
     meter: Meter,
     begun: list[Running],
     usable: Callable[[OpenPool | None], None],
@@ -100,6 +111,7 @@ def open_pool(
         request: What the user asked for.
         pool_id: The id of this use of the pool.
         handlers: What was subscribed before.
+        followers: What is to follow the pool.
         meter: What counts the money.
         begun: Takes what is tried, one after the other, so that another thread can break it off.
         usable: Takes the open pool once calls can be sent to it, before plugins see it, and None if it is given up.
@@ -116,6 +128,7 @@ def open_pool(
         # Until handlers have everything: a signal may come while they are waited for.
         stack.enter_context(terminated_as_exit())
         dispatcher = Dispatcher(log=log)
+        following = stack.enter_context(Following(dispatcher, followers))
         delivery = stack.enter_context(Delivery(dispatcher, request.options.log_config))
         _subscribe(dispatcher, request, console, handlers)
         stack.callback(meter.close, dispatcher.publish)
@@ -126,8 +139,8 @@ def open_pool(
         check_free(request.options.ports)
         opened: OpenPool | None = None
         try:
-            running = _first_that_opens(request, pool_id, dispatcher, meter, begun)
-            opened = OpenPool(running, dispatcher, delivery, stack, meter)
+            running = _first_that_opens(pool, request, pool_id, dispatcher, following, meter, begun)
+            opened = OpenPool(running, dispatcher, delivery, following, stack, meter)
             _open_pools.add(opened)
             for remote, local in request.options.ports:
                 running.engine.run(running.forwards.open("head", remote, local))
@@ -277,7 +290,13 @@ def _completed(spec: Spec) -> Spec:
 
 
 def _first_that_opens(
-    request: Request, pool_id: str, dispatcher: Dispatcher, meter: Meter, begun: list[Running]
+    pool: Any,
+    request: Request,
+    pool_id: str,
+    dispatcher: Dispatcher,
+    following: Following,
+    meter: Meter,
+    begun: list[Running],
 ) -> Running:
     """Open the first spec that can be had; what was begun for it is added to a list, whatever becomes of it."""
     reasons: list[tuple[str, str]] = []
@@ -297,6 +316,7 @@ def _first_that_opens(
         running.record = LeaseRecord(running)
         begun.append(running)
         try:
+            following.begin(running.reporting.trails, hooks.followers(spec.plugins, pool))
             check_lease(running)
             running.engine.run(running.open())
         except BaseException as error:

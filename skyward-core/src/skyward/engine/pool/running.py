@@ -86,8 +86,9 @@ class Running:
         self.spec = spec
         self.reporting = Reporting(dispatcher, meter)
         self._shipping = Shipping(spec.image, lambda files: self.engine.post(self._send_files, files))
+        trails = self.reporting.trails
         self.maker = CallMaker(
-            self._shipping, self.options, lambda *it: self.engine.post(self.dispatch.send_input, *it)
+            self._shipping, self.options, lambda *it: self.engine.post(self.dispatch.send_input, *it), trails
         )
         self.instances = PoolInstances(self.reporting, self.options.provision_timeout)
         self.provisioning = Provisioning(self.engine, request, spec, next(ids), self.reporting, self.instances)

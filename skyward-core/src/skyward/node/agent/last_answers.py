@@ -31,7 +31,8 @@ def last_answers(process: ChildProcess) -> list[bytes]:
             lines = _last([line.text for line in process.last_lines if line.call in (0, running.call)])
             facts = {**_blame(process, running.call), "output": lines, **process.cause()}
             facts["stack"] = process.stacks.pop(running.call, None) or []
-            body = RESULT.pack(running.call, Status.FAILED, max(0.0, time.monotonic() - running.since))
+            seconds = max(0.0, time.monotonic() - running.since)
+            body = RESULT.pack(running.call, Status.FAILED, seconds, time.time() - seconds)
             frames.append(encode(Kind.RESULT, body + encode_json(0, facts)[8:], lane=process.lane))
     process.in_flight.clear()
     return frames

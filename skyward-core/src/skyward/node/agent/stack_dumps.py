@@ -163,7 +163,7 @@ def with_stack(process: ChildProcess, body: bytes) -> bytes:
         process: The process that ran it.
         body: Of its RESULT frame.
     """
-    call, status, _ = RESULT.unpack_from(body)
+    call, status, _, _ = RESULT.unpack_from(body)
     lines = process.stacks.pop(call, None)
     if not lines or status != Status.FAILED:
         return body

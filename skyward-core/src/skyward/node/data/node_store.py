@@ -71,7 +71,7 @@ class NodeStore:
             "Take a machine with more memory, run fewer calls side by side, or send the data in parts."
         )
         facts = {"error": "SerializationError", "message": message}
-        body = RESULT.pack(call, Status.FAILED, 0.0) + encode_json(0, facts)[8:]
+        body = RESULT.pack(call, Status.FAILED, 0.0, 0.0) + encode_json(0, facts)[8:]
         return encode(Kind.RESULT, body, lane=frame.lane)
 
     def _forgot(self, name: bytes, why: str) -> None:

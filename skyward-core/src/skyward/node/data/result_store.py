@@ -157,7 +157,7 @@ class ResultStore:
             fds: Memory that goes with it.
             hold: The owner of the descriptors.
         """
-        call, status, _ = RESULT.unpack_from(frame, HEADER.size)
+        call, status, _, _ = RESULT.unpack_from(frame, HEADER.size)
         if call in self._streams or status == Status.STREAMED:
             self._streams.discard(call)
             self._link.send(frame, fds, hold)
@@ -176,7 +176,7 @@ class ResultStore:
         Args:
             frame: The header and body of its RESULT.
         """
-        call, _, _ = RESULT.unpack_from(frame, HEADER.size)
+        call, _, _, _ = RESULT.unpack_from(frame, HEADER.size)
         self._streams.discard(call)
         self._kept[call] = kept = _StoredResult(call, frame, (), None, self._loop.time())
         kept.stored = True

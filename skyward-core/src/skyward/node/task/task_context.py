@@ -100,6 +100,7 @@ class TaskContext:
         "abandon",
         "at_end",
         "call_id",
+        "carried",
         "collections",
         "data",
         "emit",
@@ -143,6 +144,7 @@ class TaskContext:
         self.store = store
         self.data = data
         self.collections: Any = None
+        self.carried: dict[str, str] = {}
         self.at_end: set[Callable[[int], None]] = set()
         self.routes: list[tuple[Any, Any]] = []
         self._info: InstanceInfo | None = None

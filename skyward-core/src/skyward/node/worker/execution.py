@@ -102,7 +102,7 @@ class Execution:
         self.reason: CancelReason | None = None
         self._output: OutputStream | None = None
         self._driver: Driver | None = None
-        self._began = 0.0
+        self._began = self.began_at = 0.0
         self._setting = setting
         self._send = send
         self._inputs: dict[int, InputStream] = {}
@@ -123,6 +123,7 @@ class Execution:
             streams: Whether what it returns is iterated.
         """
         self._began = began = time.perf_counter()
+        self.began_at = time.time()
         context = task_context.TaskContext(
             call_id=self.call,
             facts=self._setting.facts,
@@ -242,7 +243,7 @@ class Execution:
         send_all(sys.stdout)
         send_all(sys.stderr)
         outcome = Outcome(Status.RAISED, time.perf_counter() - self._began, text=dump_failure(error, data=self._data))
-        self._send(encode(Kind.RESULT, outcome.body(self.call)))
+        self._send(encode(Kind.RESULT, outcome.body(self.call, self.began_at)))
         os._exit(75)
 
     def _guarded(
@@ -260,9 +261,11 @@ class Execution:
             context.function = getattr(function, "__qualname__", "") or type(function).__name__
             token = opening.set(self._input)
             try:
-                args, kwargs = load(payload)
+                args, kwargs, *carried = load(payload)
             finally:
                 opening.reset(token)
+            if carried:
+                (context.carried,) = carried
         except Interrupted:
             raise
         except BaseException as error:

@@ -30,9 +30,9 @@ class Outcome:
         self.payload = payload
         self.text = text
 
-    def body(self, call: int) -> bytes:
-        """Render it as a RESULT body."""
-        head = RESULT.pack(call, self.status, self.seconds)
+    def body(self, call: int, began: float) -> bytes:
+        """Render it as a RESULT body, of a call that began at a time of this machine's clock."""
+        head = RESULT.pack(call, self.status, self.seconds, began)
         return head + (self.payload.encode() if self.payload is not None else self.text)
 
 

@@ -202,7 +202,7 @@ class WorkerProcess:
         finally:
             self._finish(slot, call)
         del payload
-        self._report(call, outcome)
+        self._report(call, outcome, execution.began_at)
 
     def _finish(self, slot: int, call: int) -> None:
         with self._state:
@@ -210,12 +210,12 @@ class WorkerProcess:
             self._over.append(call)
         self._slot_table.stop(slot, call)
 
-    def _report(self, call: int, outcome: Outcome) -> None:
+    def _report(self, call: int, outcome: Outcome, began: float) -> None:
         _flush(sys.stdout)
         _flush(sys.stderr)
         payload = outcome.payload
         fds = 1 if payload and payload.segment else 0
-        self.send(encode(Kind.RESULT, outcome.body(call), fds=fds), payload)
+        self.send(encode(Kind.RESULT, outcome.body(call, began), fds=fds), payload)
 
     def _listen(self) -> None:
         """Handle what cannot wait, until the agent is gone; then so is this process."""
