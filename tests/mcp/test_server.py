@@ -70,7 +70,7 @@ def test_offers_are_looked_up(desk: Desk) -> None:
             found = (await agent.does("offers", provider="rehearsal"))["offers"]
             assert {"small", "large"} == {offer["instance_type"] for offer in found}
             [one] = (await agent.does("offers", provider="rehearsal", accelerator="A100:8", limit=1))["offers"]
-            assert ("8 × A100 80GB", True) == (one["accelerators"], one["available"])
+            assert ("8 × A100 40GB", True) == (one["accelerators"], one["available"])
             assert one["spot_price"] < one["on_demand_price"]
             cheap = await agent.does("offers", provider="rehearsal", max_price=0.05, market="spot")
             assert {"small"} == {offer["instance_type"] for offer in cheap["offers"]}

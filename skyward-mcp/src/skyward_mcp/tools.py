@@ -9,11 +9,13 @@ from typing import Annotated, Any, Literal, TypeVar
 import anyio
 from attrs import frozen
 from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.types import ToolAnnotations
 from pydantic import ConfigDict, Field
 
 from skyward import __version__
+from skyward.errors import SkywardError
 from skyward.market.repository import offers
 from skyward_mcp.order import Order
 from skyward_mcp.session import Session
@@ -228,8 +230,16 @@ def _tool(method: Callable[..., Any], annotations: ToolAnnotations) -> Tool:
 
 
 async def _in_thread(work: Callable[[], T]) -> T:
-    """Do what waits in a thread, which is not waited for where the server ends meanwhile."""
-    return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+    """
+    Do what waits in a thread, which is not waited for where the server ends meanwhile.
+
+    Raises:
+        ToolError: If it fails; the SDK tells an agent no more of other errors than that there was one.
+    """
+    try:
+        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+    except (SkywardError, OSError) as error:
+        raise ToolError(str(error)) from error
 
 
 def _row(offer: Any) -> dict[str, Any]:
