@@ -78,8 +78,9 @@ class Agent:
         """Call a tool, and give what it answers."""
         answer = await self.session.call_tool(tool, arguments)
         assert not answer.is_error, answer.content
-        assert answer.structured_content is not None
-        return answer.structured_content
+        content: dict[str, Any] | None = answer.structured_content
+        assert content is not None
+        return content
 
     async def is_refused(self, tool: str, **arguments: Any) -> str:
         """Call a tool that refuses, and give what it says."""

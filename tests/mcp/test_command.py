@@ -21,7 +21,15 @@ SERVER = Path(sys.executable).with_name("skyward-mcp")
 
 def typed(desk: Desk, *words: str) -> tuple[int, str]:
     """Type something, and give its exit code and complaint."""
-    done = subprocess.run([str(SERVER), *words], env=desk.env, stdin=-3, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [str(SERVER), *words],
+        env=desk.env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert "" == done.stdout
     return done.returncode, done.stderr
 

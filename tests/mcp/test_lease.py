@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -86,3 +90,40 @@ def test_one_that_was_left_is_ended(own: Desk, tmp_path: Path) -> None:
             assert [] == [one for one in (await agent.does("status"))["pools"] if one["state"] == "detached"]
 
     talk(second)
+
+
+def test_one_whose_server_was_killed_goes_on(own: Desk, tmp_path: Path) -> None:
+    """It was written down before it was opened, and its lease begins when the server dies."""
+    gate = tmp_path / "gate"
+
+    async def first() -> str:
+        async with own.client("--budget", "10", "--lease", "90") as agent:
+            started = await agent.does("start", pool="box", script=GATED, args=[str(gate)], lease=80, budget=4)
+            await agent.printed(started["pool"], "node 0: begins")
+            # What runs there is written down twice a second.
+            await asyncio.sleep(1.5)
+            for server in servers(tmp_path):
+                os.kill(server, signal.SIGKILL)
+            return str(started["pool"])
+
+    pool = talk(first)
+
+    async def second() -> None:
+        async with own.client("--budget", "10") as agent:
+            assert 6.0 == (await agent.does("status"))["left"]
+            gate.touch()
+            over = await agent.until(pool, "over", "failed")
+            assert [4] == [script.get("exit_code") for script in over["scripts"]]
+
+    talk(second)
+
+
+def servers(folder: Path) -> list[int]:
+    """Find the processes of servers that were started in a folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            command = (process / "cmdline").read_bytes()
+            if b"skyward_mcp" in command and str(folder).encode() in (process / "environ").read_bytes():
+                found.append(int(process.name))
+    return found

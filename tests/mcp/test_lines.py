@@ -43,7 +43,7 @@ def test_a_reader_waits_for_a_line_and_for_no_longer_than_the_pool() -> None:
 def test_a_line_holds_no_password_and_moves_no_cursor() -> None:
     """It may come from a node; a long one is cut off."""
     lines = Lines()
-    lines.hear(sky.Log(node=1, line="\x1b[2Jfrom https://me:secret@example.org/x"))
+    lines.receive(sky.Log(node=1, line="\x1b[2Jfrom https://me:secret@example.org/x"))
     lines.add("x" * 2 * LONGEST)
     first, second = lines.page(after=0, most=9, wait=0).lines
     assert "node 1: from https://***@example.org/x" == first

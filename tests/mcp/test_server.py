@@ -22,7 +22,9 @@ def test_a_script_is_run_and_its_machine_ends(desk: Desk) -> None:
 
     async def conversation() -> None:
         async with desk.client("--budget", "20") as agent:
-            started = await agent.does("start", script=HELLO, args=["a"], env={"WHO": "me"}, name="hi", budget=5, **SMALL)
+            started = await agent.does(
+                "start", script=HELLO, args=["a"], env={"WHO": "me"}, name="hi", budget=5, **SMALL
+            )
             pool = started["pool"]
             assert pool.startswith("hi-")
             assert 15 == (await agent.does("status"))["left"]

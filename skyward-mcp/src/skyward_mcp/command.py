@@ -52,7 +52,7 @@ def _parser() -> ArgumentParser:
         "--provider",
         action="append",
         metavar="NAME",
-        help="rent from it; may be said more than once. Without it, from all that are installed, but never on this machine",
+        help="rent from it; may be said more than once. Without it from all that are installed, never on this machine",
     )
     parser.add_argument(
         "--lease",

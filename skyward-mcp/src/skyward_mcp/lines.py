@@ -65,7 +65,7 @@ class Lines:
             self._count += 1
             self._changed.notify_all()
 
-    def hear(self, event: SkywardEvent) -> None:
+    def receive(self, event: SkywardEvent) -> None:
         """
         Add the line of an event, if it is worth one.
 
@@ -78,7 +78,7 @@ class Lines:
             self.add(f"skyward: {'' if line.node is None else f'node {line.node}: '}{line.text}")
 
     def close(self) -> None:
-        """Have no reader wait any more: the pool is over."""
+        """Stop all readers from waiting: the pool is over."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

@@ -92,7 +92,7 @@ class Session:
         keep: bool,
     ) -> dict[str, Any]:
         """
-        Begin to open a pool, and say how it stands.
+        Start to open a pool, and return how it stands.
 
         Args:
             order: What to rent.
@@ -197,7 +197,7 @@ class Session:
 
     def end(self, name: str, *, within: float = ENDING_WITHIN) -> dict[str, Any]:
         """
-        End a pool, and say what it has cost.
+        End a pool, and return what it has cost.
 
         Args:
             name: Its name.
@@ -231,7 +231,7 @@ class Session:
                 self._record.remove(started.name)
 
     def _over_at_last(self, started: StartedPool, _: float) -> None:
-        """Settle a pool that was attached: what it has cost before is not known, and is no more than its grant."""
+        """Record the end of a pool that was attached: what it has cost before is not known, and no more than its grant."""
         if started.opened:
             self._over(started, started.most)
 

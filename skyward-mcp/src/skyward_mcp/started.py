@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 from attrs import define, field, frozen
 
 from skyward.engine.calls.waiters import Future
-from skyward.errors import ConfigError, SkywardError
+from skyward.errors import ConfigError, PoolEndedError, SkywardError
 from skyward.function import function
 from skyward.model.events.event import Error, SkywardEvent
 from skyward.node.task.script import run_script
@@ -21,10 +21,6 @@ __all__ = ["On", "Script", "StartedPool", "State"]
 State: TypeAlias = Literal["opening", "open", "ending", "over", "failed", "detached"]
 On: TypeAlias = Literal["head", "all"]
 """Where a script runs: on the first node, or on each."""
-
-
-class EndedByRequest(SkywardError):
-    """Report that a pool was ended while it had calls."""
 
 
 @frozen(kw_only=True)
@@ -104,7 +100,7 @@ class StartedPool:
         self._enough = threading.Event()
         self._why: SkywardError | None = None
         self._leaving = False
-        pool.on(SkywardEvent, self._hear)
+        pool.on(SkywardEvent, self._receive)
         self._thread = threading.Thread(target=self._live, name=f"skyward-mcp-{name}", daemon=True)
 
     def start(self) -> None:
@@ -141,7 +137,7 @@ class StartedPool:
                 return
             self._leaving = leave and self.lease is not None and self.state == "open"
             opening = self.state == "opening"
-            self._why = EndedByRequest(f"The pool {self.name!r} was ended by its server.", pool=self.name)
+            self._why = PoolEndedError(f"The pool {self.name!r} was ended by its server.", pool=self.name)
             self.state = "ending"
             self._enough.set()
         if opening:
@@ -180,9 +176,9 @@ class StartedPool:
     def _live(self) -> None:
         try:
             self._pool.open()
-        except BaseException as error:  # broken off, or whatever a provider raises: it is told, and the server goes on
-            told = self._why is None or getattr(error, "__notes__", ())
-            self._finish("failed" if told else "over", error if told else None)
+        except BaseException as error:  # broken off, or whatever a provider raises: the server goes on
+            ended = self._why is not None and not _notes(error)
+            self._finish("over" if ended else "failed", None if ended else error)
             return
         try:
             with self._lock:
@@ -196,7 +192,7 @@ class StartedPool:
 
     def _begin(self) -> None:
         """Run the first script; of a pool that was attached, go on with those it has."""
-        self._runs = [Run(node=call.node, future=call.future) for call in self._pool.calls()]
+        self._runs = [Run(node=call.node or 0, future=call.future) for call in self._pool.calls()]
         for run in self._runs:
             run.future.add_done_callback(self._look)
         if self._script is not None:
@@ -214,31 +210,32 @@ class StartedPool:
         if not self.keep and all(run.future.done() for run in list(self._runs)):
             self._enough.set()
 
-    def _hear(self, event: SkywardEvent) -> None:
-        self.lines.hear(event)
+    def _receive(self, event: SkywardEvent) -> None:
+        self.lines.receive(event)
         # Its budget is used up, or another program has ended it: nothing of it runs any more.
         if isinstance(event, Error) and event.fatal:
             self._enough.set()
 
     def _leave(self) -> None:
-        """Detach it or terminate its machines, whatever happens."""
+        """Leave it: detached, or with its machines terminated."""
         if self._leaving:
             try:
                 self._pool.detach(lease=self.lease)
-            except Exception as error:
-                self.lines.add(f"skyward: it cannot be detached, and is ended: {error}")
+            except Exception as refusal:
+                self.lines.add(f"skyward: it cannot be detached, and is ended: {refusal}")
             else:
                 self._finish("detached", None)
                 return
         with self._lock:
             self.state = "ending"
-        error: BaseException | None = None
+        error: Exception | None = None
         try:
             self._pool.close(self._why)
         except Exception as raised:
             error = raised
-        if self._why is not None and (notes := getattr(self._why, "__notes__", ())):
-            error = SkywardError(" ".join(notes), pool=self.name)
+        # What could not be terminated is a note on what the pool is left by.
+        if notes := _notes(self._why):
+            error = SkywardError(notes, pool=self.name)
         self._finish("over" if error is None else "failed", error)
 
     def _finish(self, state: State, error: BaseException | None) -> None:
@@ -251,3 +248,8 @@ class StartedPool:
         with self._lock:
             self.state = state
         self.lines.close()
+
+
+def _notes(error: BaseException | None) -> str:
+    """Return the notes of an error as one text; empty without any."""
+    return " ".join(getattr(error, "__notes__", ()))

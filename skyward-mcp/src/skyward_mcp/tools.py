@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -38,8 +38,8 @@ Budget = Annotated[
     float | None,
     Field(description="USD that the pool may cost at most; all that is left of the server's budget if left out."),
 ]
-Words = Annotated[list[str], Field(description="Arguments of the script.")]
-Variables = Annotated[dict[str, str], Field(description="Environment variables of the script.")]
+Words = Annotated[Sequence[str], Field(description="Arguments of the script.")]
+Variables = Annotated[dict[str, str] | None, Field(description="Environment variables of the script.")]
 Place = Annotated[On, Field(description="Run the script on the first node, or on each.")]
 Market = Literal["spot", "on_demand"]
 
@@ -57,6 +57,7 @@ class Tools:
 
     async def offers(
         self,
+        *,
         accelerator: Annotated[str | None, Field(description='Such as "H100" or "A100:8".')] = None,
         provider: Annotated[str | None, Field(description="Only this provider.")] = None,
         region: Annotated[str | None, Field(description="Only this region.")] = None,
@@ -66,7 +67,7 @@ class Tools:
         market: Annotated[Market | None, Field(description="Only what is sold in this way.")] = None,
         limit: Annotated[int, Field(ge=1, le=200, description="How many, the cheapest first.")] = 20,
     ) -> dict[str, Any]:
-        """Look up what machines providers sell now, and at which price in USD an hour; rents nothing."""
+        """List what machines providers sell now, and at which price in USD an hour; rents nothing."""
 
         def found() -> dict[str, Any]:
             sellers = offers()
@@ -95,11 +96,12 @@ class Tools:
 
     async def start(
         self,
+        *,
         script: Annotated[
             str | None, Field(description="A Python program that is run there. Left out, the pool waits for run.")
         ] = None,
-        args: Words = [],  # noqa: B006  # it is never changed
-        env: Variables = {},  # noqa: B006
+        args: Words = (),
+        env: Variables = None,
         on: Place = "head",
         name: Annotated[str, Field(description="What the pool's name begins with.")] = "agent",
         budget: Budget = None,
@@ -118,7 +120,7 @@ class Tools:
         ] = None,
         max_hourly_cost: Annotated[float | None, Field(description="USD an hour for each machine at most.")] = None,
         timeout: Annotated[float | None, Field(description="Seconds after which machines end in any case.")] = None,
-        pip: Annotated[list[str], Field(description="Packages that the script needs.")] = [],  # noqa: B006
+        pip: Annotated[Sequence[str], Field(description="Packages that the script needs.")] = (),
         keep: Annotated[bool, Field(description="Keep the machines when the scripts have ended.")] = False,
         lease: Annotated[
             float | None,
@@ -140,25 +142,31 @@ class Tools:
             timeout=timeout,
             pip=tuple(pip),
         )
-        first = None if script is None else Script(source=script, words=args, variables=env, on=on)
+        first = None if script is None else Script(source=script, words=args, variables=env or {}, on=on)
         asked = partial(self.session.start, order, first, name=name, budget=budget, lease=lease, keep=keep)
         return await _in_thread(asked)
 
     async def run(
-        self, pool: Pool, script: Annotated[str, Field(description="A Python program.")], args: Words = [],  # noqa: B006
-        env: Variables = {}, on: Place = "head",  # noqa: B006
+        self,
+        *,
+        pool: Pool,
+        script: Annotated[str, Field(description="A Python program.")],
+        args: Words = (),
+        env: Variables = None,
+        on: Place = "head",
     ) -> dict[str, Any]:
         """Run one more script on a pool that is open; returns at once."""
 
         def ran() -> dict[str, Any]:
             started = self.session.get(pool)
-            started.run(Script(source=script, words=args, variables=env, on=on))
+            started.run(Script(source=script, words=args, variables=env or {}, on=on))
             return started.said()
 
         return await _in_thread(ran)
 
     async def logs(
         self,
+        *,
         pool: Pool,
         after: Annotated[
             int, Field(description="How many lines are known already, as next says; -50 means the last 50.")
@@ -181,16 +189,14 @@ class Tools:
 
         return await _in_thread(shown)
 
-    async def status(
-        self, pool: Annotated[str | None, Field(description="Only this pool.")] = None
-    ) -> dict[str, Any]:
-        """Say what is left of the budget, and what each pool of this server does, costs and gave."""
+    async def status(self, pool: Annotated[str | None, Field(description="Only this pool.")] = None) -> dict[str, Any]:
+        """Show what is left of the budget, and what each pool of this server does, costs and gave."""
         if pool is None:
             return await _in_thread(self.session.status)
         return await _in_thread(lambda: self.session.get(pool).said())
 
     async def end(self, pool: Pool) -> dict[str, Any]:
-        """Terminate a pool of this server with all that it runs, and say what it has cost."""
+        """Terminate a pool of this server with all that it runs, and show what it has cost."""
         return await _in_thread(lambda: self.session.end(pool))
 
 
