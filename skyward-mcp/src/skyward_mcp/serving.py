@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import os
 import signal
-import sys
 from typing import TYPE_CHECKING
 
 import anyio
 
+from skyward_mcp.closable_input import closable_input
 from skyward_mcp.tools import server_of
 
 if TYPE_CHECKING:
@@ -23,8 +21,6 @@ def serve(session: Session) -> None:
     """
     Answer until standard input is closed, or a signal comes; then end all pools.
 
-    A signal ends the process from here: a thread that waits for input cannot be interrupted.
-
     Args:
         session: What is started.
     """
@@ -32,7 +28,7 @@ def serve(session: Session) -> None:
 
 
 async def _served(session: Session) -> None:
-    server = server_of(session)
+    close, server = closable_input(), server_of(session)
     # Clients keep what is written to standard error as the server's log: each event of each pool is too much there.
     for handler in logging.getLogger().handlers:
         handler.setLevel(logging.WARNING)
@@ -40,11 +36,8 @@ async def _served(session: Session) -> None:
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
 
         async def end_at_signal() -> None:
-            async for number in signals:
-                await anyio.to_thread.run_sync(session.close)
-                with contextlib.suppress(OSError, ValueError):
-                    sys.stderr.flush()
-                os._exit(128 + number)
+            async for _ in signals:
+                close()
 
         async with anyio.create_task_group() as group:
             group.start_soon(end_at_signal)

@@ -231,7 +231,7 @@ class Session:
                 self._record.remove(started.name)
 
     def _over_at_last(self, started: StartedPool, _: float) -> None:
-        """Record the end of a pool that was attached: what it has cost before is not known, and no more than its grant."""
+        """Record the end of a pool that was attached, whose cost before that is unknown: no more than its grant."""
         if started.opened:
             self._over(started, started.most)
 
