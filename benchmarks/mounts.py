@@ -3,8 +3,8 @@ Times tools that mount a bucket as a folder, and tools that copy one, beside bot
 
 usage: python benchmarks/mounts.py [--mib 256] [--rounds 3] [--small 1000] [--synced 10000] [--tool NAME]
 
-The store is SeaweedFS from its wheel; of s3fs, rclone, mount-s3 and geesefs those are measured that are installed, and
-s5cmd for copies. Needs /dev/fuse, and root or fusermount3.
+The store is SeaweedFS from its wheel; of s3fs, rclone, mount-s3 and geesefs those are measured that are on the
+PATH or in this environment, and s5cmd for copies. Needs /dev/fuse, and root or fusermount3.
 Each round mounts it again with an empty cache; the store's own files are in the machine's memory for all of them.
 """
 
