@@ -154,7 +154,7 @@ def test_a_cloud_without_credentials_is_named(desk: Desk) -> None:
     desk.env = {**without, "HOME": str(desk.folder)}
     code, answer, complaint = desk.sky("ls", *HERE, "--provider", "runpod")
     assert (1, "rehearsal: no machine that is meant.\n") == (code, answer)
-    assert complaint.startswith("sky: runpod cannot be asked for want of credentials, and may have more.")
+    assert complaint.startswith("sky: runpod cannot be asked for lack of credentials, and may have more.")
     assert "sky providers check runpod" in complaint
     code, answer, _ = desk.sky("ls", "--json", *HERE, "--provider", "runpod")
     assert (1, ["runpod"]) == (code, list(json.loads(answer)["failures"]))

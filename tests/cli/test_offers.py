@@ -50,7 +50,7 @@ def test_a_provider_that_cannot_be_asked_is_named(capsys: pytest.CaptureFixture[
     assert 1 == main(["offers", "--provider", "local", "--provider", "runpod"])
     said = capsys.readouterr()
     assert "local" in said.out
-    assert 1 == said.err.count("runpod cannot be asked for want of credentials")
+    assert 1 == said.err.count("runpod cannot be asked for lack of credentials")
     assert 1 == main(["offers", "--provider", "runpod", "--json"])
     assert ["runpod"] == list(json.loads(capsys.readouterr().out)["failures"])
 

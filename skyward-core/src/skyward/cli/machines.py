@@ -78,7 +78,7 @@ def complain_of(failures: Mapping[str, SkywardError]) -> int:
             complain(f"{name} cannot be asked, and may have more: {error}")
     if without:
         complain(
-            f"{', '.join(without)} cannot be asked for want of credentials, and may have more. To see what is missing: "
+            f"{', '.join(without)} cannot be asked for lack of credentials, and may have more. To see what is missing: "
             f"sky providers check {without[0]}. To ask no other than one: --provider NAME"
         )
     return 1 if failures else 0

@@ -106,7 +106,7 @@ def _parser(name: str) -> ArgumentParser:
 
 def _complete(typed: list[str]) -> None:
     """Print what a shell may put in the place of the last word: a candidate in each line, a tab, and what it is."""
-    from skyward.cli.completion import candidates
+    from skyward.cli.candidates import candidates
 
     for word, about in candidates(typed):
         say(f"{plain_line(word)}\t{plain_line(about)}" if about else plain_line(word))

@@ -88,7 +88,7 @@ async def attached(connection: SSHClientConnection, command: str | None, streams
 
 
 def _feed(process: SSHClientProcess[bytes], source: int) -> None:
-    """Have a thread read: files, terminals and devices cannot all be waited for in an event loop."""
+    """Read in a thread: files, terminals and devices cannot all be waited for in an event loop."""
     loop, own = asyncio.get_running_loop(), os.dup(source)
 
     async def give(data: bytes) -> None:
@@ -121,7 +121,7 @@ async def _copy(stream: Any, sink: int) -> None:
 
 @contextlib.contextmanager
 def _raw(source: int) -> Iterator[None]:
-    """Have each key go to the command as it is, Ctrl-C too."""
+    """Send each key to the command as it is, Ctrl-C too."""
     import termios
     import tty
 

@@ -177,7 +177,7 @@ def command_line(program: str, script: str) -> str:
 
 
 def script_line(script: str) -> str:
-    """
+    r"""
     Write the command line that runs a script which reads what the command line reads, for any login shell.
 
     Args:

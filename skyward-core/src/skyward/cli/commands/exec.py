@@ -49,7 +49,8 @@ async def _command(place: NodePlace, script: str, *, terminal: bool) -> int:
     from skyward.ssh.shell import script_line
 
     async with await dial(place.address, patience=PATIENCE) as connection:
-        return await attached(connection, script_line(script), Streams(terminal=terminal))
+        code = await attached(connection, script_line(script), Streams(terminal=terminal))
+    return code
 
 
 COMMAND = Command(run, summary="Run a command on a node of an open or detached pool.", arguments=arguments)

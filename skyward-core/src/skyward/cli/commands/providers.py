@@ -23,7 +23,7 @@ def arguments(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="check")
     check = actions.add_parser("check", description="Check whether a provider can be used.", allow_abbrev=False)
     check.add_argument("provider", metavar="PROVIDER", help="its name, such as aws")
-    # What is said before the word is not to be taken back by what is left out behind it.
+    # Without a default of its own, which would overwrite what is typed before the word.
     check.add_argument("--json", action="store_true", default=SUPPRESS, help="print one JSON value, for programs")
 
 

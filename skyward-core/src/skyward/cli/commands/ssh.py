@@ -35,7 +35,8 @@ async def _shell(place: NodePlace) -> int:
     from skyward.ssh.dial import dial
 
     async with await dial(place.address, patience=PATIENCE) as connection:
-        return await attached(connection, None, Streams(terminal=sys.stdin.isatty()))
+        code = await attached(connection, None, Streams(terminal=sys.stdin.isatty()))
+    return code
 
 
 COMMAND = Command(run, summary="Open a shell on a node of an open or detached pool.", arguments=arguments)

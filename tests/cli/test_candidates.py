@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import skyward as sky
-from skyward.cli.completion import FILES, candidates
+from skyward.cli.candidates import FILES, candidates
 from skyward.cli.completion_scripts import SCRIPTS
 
 BIN = Path(sys.executable).parent
@@ -94,7 +94,7 @@ def test_completing_loads_no_distribution() -> None:
         timeout=40,
     )
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "skyward.cli.completion" in loaded
+    assert "skyward.cli.candidates" in loaded
     assert set() == {name for name in loaded if name.startswith("skyward_")} | loaded & {"asyncssh", "rich", "pluggy"}
     assert "local\t" in done.stdout
 
