@@ -48,9 +48,12 @@ async def _command(place: NodePlace, script: str, *, terminal: bool) -> int:
     from skyward.ssh.dial import dial
     from skyward.ssh.shell import script_line
 
-    async with await dial(place.address, patience=PATIENCE) as connection:
-        code = await attached(connection, script_line(script), Streams(terminal=terminal))
-    return code
+    connection = await dial(place.address, patience=PATIENCE)
+    try:
+        return await attached(connection, script_line(script), Streams(terminal=terminal))
+    finally:
+        connection.close()
+        await connection.wait_closed()
 
 
 COMMAND = Command(run, summary="Run a command on a node of an open or detached pool.", arguments=arguments)

@@ -34,9 +34,12 @@ async def _shell(place: NodePlace) -> int:
     from skyward.ssh.attached_command import Streams, attached
     from skyward.ssh.dial import dial
 
-    async with await dial(place.address, patience=PATIENCE) as connection:
-        code = await attached(connection, None, Streams(terminal=sys.stdin.isatty()))
-    return code
+    connection = await dial(place.address, patience=PATIENCE)
+    try:
+        return await attached(connection, None, Streams(terminal=sys.stdin.isatty()))
+    finally:
+        connection.close()
+        await connection.wait_closed()
 
 
 COMMAND = Command(run, summary="Open a shell on a node of an open or detached pool.", arguments=arguments)
