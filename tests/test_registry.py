@@ -51,7 +51,7 @@ def skyward_plugins():
 
 def test_core_registers_local_as_anybody_would() -> None:
     """What is built in comes through the same hooks as all others."""
-    assert ["skyward.providers", "skyward.cli.commands"] == [point.value for point in registry.CORE]
+    assert ["skyward.providers", "skyward.cli.registered"] == [point.value for point in registry.CORE]
     assert Local is registry.providers()["Local"] is registry.provider("Local") is sky.Local
 
 

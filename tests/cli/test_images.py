@@ -129,9 +129,9 @@ def desk(tmp_path: Path) -> Desk:
 
 def test_images_are_listed_with_what_they_cost(desk: Desk) -> None:
     """A row for each, and the sum."""
-    assert (0, "shelf: no machine image that is meant.\n", "") == desk.sky("images")
+    assert (0, "shelf: no machine image that is meant.\n", "") == desk.sky("images", "--provider", "shelf")
     desk.fill(OLD, ADDED, OTHER)
-    code, answer, complaint = desk.sky("images")
+    code, answer, complaint = desk.sky("images", "--provider", "shelf")
     assert (0, "") == (code, complaint)
     header, *rows, cost = answer.splitlines()
     assert ["HASH", "IMAGE", "PROVIDER", "REGION"] == header.split()[:4]
@@ -172,6 +172,20 @@ def test_nothing_is_deleted_that_nobody_named(desk: Desk, words: list[str], comp
     code, _, said = desk.sky("images", "delete", *words)
     assert (2, complaint) == (code, said)
     assert ["old"] == desk.left()
+
+
+def test_images_are_listed_for_programs(desk: Desk) -> None:
+    """As one JSON value."""
+    desk.fill(OLD)
+    code, answer, complaint = desk.sky("images", "--json", "--provider", "shelf")
+    assert (0, "") == (code, complaint)
+    [image] = json.loads(answer)["images"]
+    assert ("4f1e", "old", 1.5) == (image["hash"], image["image"], image["monthly_cost"])
+
+
+def test_an_image_that_is_not_there_is_not_deleted(desk: Desk) -> None:
+    """What is asked for and not found is no success."""
+    assert 1 == desk.sky("images", "--provider", "shelf", "delete", "nothing", "--yes")[0]
 
 
 def test_what_cannot_be_deleted_is_named(desk: Desk) -> None:

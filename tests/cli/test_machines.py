@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -40,6 +41,10 @@ with sky.Compute(name=sys.argv[1], options=sky.Options(console="silent", logging
     print("ready", flush=True)
     sys.stdin.readline()
 """
+
+
+HERE = ("--provider", "rehearsal")
+"""No other cloud is asked: the environment of the tests has them all, and credentials for none."""
 
 
 class Desk:
@@ -109,16 +114,16 @@ def desk(tmp_path: Path, books: str) -> Iterator[Desk]:
 def test_a_pool_that_has_nothing_is_not_there(desk: Desk, words: tuple[str, ...]) -> None:
     """What is asked for by its name and not found is no success, for a script that asks."""
     complaint = "sky: 'nightly': no machine at rehearsal. Type: sky ls\n"
-    assert desk.sky(*words) == (1, "", complaint)
+    assert desk.sky(*words, *HERE) == (1, "", complaint)
 
 
 def test_what_a_killed_client_leaves_is_listed_and_ended(desk: Desk) -> None:
     """By the name of its pool, whichever client asks."""
-    code, answer, _ = desk.sky("ls")
+    code, answer, _ = desk.sky("ls", *HERE)
     assert (code, answer) == (0, "rehearsal: no machine that is meant.\n")
     desk.forget("train")
     desk.forget("sweep")
-    code, answer, complaint = desk.sky("ls", "train")
+    code, answer, complaint = desk.sky("ls", "train", *HERE)
     assert (code, complaint) == (0, "")
     assert [line.split()[:2] for line in answer.splitlines()] == [["POOL", "NODE"], ["train", "0"], ["train", "1"]]
     code, answer, complaint = desk.sky("down", "train", "--yes")
@@ -126,6 +131,48 @@ def test_what_a_killed_client_leaves_is_listed_and_ended(desk: Desk) -> None:
     assert [machine.tags.pool_name for machine in desk.cloud.machines() if machine.tags] == ["sweep"]
     assert desk.sky("down", "--all", "--yes")[0] == 0
     assert desk.cloud.machines() == []
+
+
+def test_machines_are_listed_for_programs(desk: Desk) -> None:
+    """As one JSON value, with what could not be asked, and the same exit code."""
+    desk.forget("sweep")
+    code, answer, complaint = desk.sky("ls", "--json", *HERE)
+    assert (0, "") == (code, complaint)
+    found = json.loads(answer)
+    assert (["rehearsal"], {}) == (found["asked"], found["failures"])
+    [machine] = found["machines"]
+    assert ("sweep", 0, "rehearsal") == tuple(machine[key] for key in ("pool", "node", "provider"))
+    assert machine["hourly_rate"] > 0
+    code, answer, complaint = desk.sky("ls", "nightly", "--json", *HERE)
+    assert (1, []) == (code, json.loads(answer)["machines"])
+    assert desk.sky("down", "--all", "--yes")[0] == 0
+
+
+def test_a_cloud_without_credentials_is_named(desk: Desk) -> None:
+    """Nothing runs there that is known of, and that is not the same as nothing."""
+    without = {name: value for name, value in desk.env.items() if not name.startswith(("AWS_", "RUNPOD_"))}
+    desk.env = {**without, "HOME": str(desk.folder)}
+    code, answer, complaint = desk.sky("ls", *HERE, "--provider", "runpod")
+    assert (1, "rehearsal: no machine that is meant.\n") == (code, answer)
+    assert complaint.startswith("sky: runpod cannot be asked for lack of credentials, and may have more.")
+    assert "sky providers check runpod" in complaint
+    code, answer, _ = desk.sky("ls", "--json", *HERE, "--provider", "runpod")
+    assert (1, ["runpod"]) == (code, list(json.loads(answer)["failures"]))
+
+
+def test_a_provider_that_is_none_is_refused(desk: Desk) -> None:
+    """With the nearest."""
+    assert (2, "", "sky: No provider is called 'rehearsl' here. Did you mean 'rehearsal'?\n") == desk.sky(
+        "ls", "--provider", "rehearsl"
+    )
+
+
+def test_a_pool_whose_name_is_mistyped(desk: Desk) -> None:
+    """The nearest that there is is offered."""
+    desk.forget("sweep")
+    code, _, complaint = desk.sky("ls", "sweeep", *HERE)
+    assert (1, "sky: 'sweeep': no machine at rehearsal. Did you mean 'sweep'?\n") == (code, complaint)
+    assert desk.sky("down", "--all", "--yes")[0] == 0
 
 
 LIVING = """

@@ -96,7 +96,7 @@ def test_a_script_is_left_and_gone_on_with(typed: Typed, tmp_path: Path) -> None
     assert "ends" in done.stdout + done.stderr
     assert typed("detached").stdout == "No pool is detached.\n"
     again = typed("attach", "box")
-    assert (again.returncode, "No pool 'box' is detached" in again.stderr) == (2, True)
+    assert (again.returncode, "No pool 'box' is detached" in again.stderr) == (1, True)
 
 
 def test_a_script_is_run_to_its_end(typed: Typed, tmp_path: Path) -> None:

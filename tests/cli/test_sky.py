@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -107,8 +108,9 @@ def test_the_commands_are_listed(words: tuple[str, ...]) -> None:
     """Each with what it does."""
     code, answer, complaint = said(sky(*words))
     assert (0, "") == (code, complaint)
-    assert "  clean      Empty Skyward's cache on hosts.\n" in answer
-    assert "  providers  List providers" in answer
+    listed = [" ".join(line.split()) for line in answer.splitlines()]
+    assert "clean Empty Skyward's cache on hosts." in listed
+    assert "providers List providers, plugins and storage, and what to type for more." in listed
 
 
 @pytest.mark.parametrize("words", [("help", "clean"), ("clean", "--help"), ("clean", "-h")])
@@ -130,7 +132,8 @@ def test_a_command_is_explained(words: tuple[str, ...]) -> None:
         (["--verbose"], "sky: sky has no option '--verbose'. Type: sky help\n"),
         (["clean"], "sky: The following arguments are required: HOST. Type: sky help clean\n"),
         (["clean", "--port", "x", "h"], "sky: Argument --port: invalid int value: 'x'. Type: sky help clean\n"),
-        (["providers", "all"], "sky: Unrecognized arguments: all. Type: sky help providers\n"),
+        (["ls", "--jsn"], "sky: Unrecognized arguments: --jsn. Did you mean '--json'? Type: sky help ls\n"),
+        (["detached", "all"], "sky: Unrecognized arguments: all. Type: sky help detached\n"),
         (["clean", "gate:ssh"], "sky: hosts has 'gate:ssh', whose port 'ssh' is no number.\n"),
         (["clean", "a", "a"], "sky: hosts names 'a' twice.\n"),
         (["clean", "--jump", "a b", "c"], "sky: jump has 'a b', which names no host. Write user@host:port.\n"),
@@ -154,6 +157,22 @@ def test_providers_are_listed() -> None:
             assert is_installed(extra) != line.endswith(f"not installed; type: {install(extra)}")
 
 
+def test_lists_for_programs() -> None:
+    """One JSON value on standard output, and nothing else."""
+    for words, key in ((("help",), "commands"), (("providers",), "plugins"), (("version",), "skyward-core")):
+        code, answer, complaint = said(sky(*words, "--json"))
+        assert (0, "") == (code, complaint)
+        assert key in json.loads(answer)
+    listed = {each["name"]: each for each in json.loads(sky("providers", "--json").stdout)["providers"]}
+    assert (True, None) == (listed["sky.Local"]["installed"], listed["sky.Local"]["install"])
+
+
+def test_no_pool_is_detached_for_programs(tmp_path: Path) -> None:
+    """An empty list is a list."""
+    done = sky("detached", "--json", SKYWARD_STATE=str(tmp_path))
+    assert (0, {"pools": []}, "") == (done.returncode, json.loads(done.stdout), done.stderr)
+
+
 def test_a_reader_that_has_enough() -> None:
     """Nothing is said of it."""
     done = subprocess.run(
@@ -164,7 +183,9 @@ def test_a_reader_that_has_enough() -> None:
 
 def test_a_third_party_adds_a_command(third: Sky) -> None:
     """It is listed, explained, run and offered as core's own are; what it returns is the exit code."""
-    assert "  greet-you  Say hello.\n" in third(COMMAND, "help").stdout
+    assert ["greet-you Say hello."] == [
+        " ".join(line.split()) for line in third(COMMAND, "help").stdout.splitlines() if "greet-you" in line
+    ]
     assert "usage: sky greet-you [-h] name\n" in third(COMMAND, "help", "greet-you").stdout
     assert (7, "hello you\n", "") == said(third(COMMAND, "greet-you", "you"))
     assert "Did you mean 'greet-you'?" in third(COMMAND, "greetyou").stderr

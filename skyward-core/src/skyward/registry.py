@@ -46,7 +46,7 @@ __all__ = [
 
 CORE = tuple(
     EntryPoint(name=name, value=module, group=GROUP)
-    for name, module in (("core", "skyward.providers"), ("sky", "skyward.cli.commands"))
+    for name, module in (("core", "skyward.providers"), ("sky", "skyward.cli.registered"))
 )
 """How core registers what it brings itself: through the door that everybody uses."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import skyward as sky
-from skyward.engine.pool.pool_door import _short, ask_pools
+from skyward.engine.pool.asked_pools import ask_each, ask_pools, short_path
 
 
 @pytest.fixture
@@ -36,13 +36,46 @@ def test_pools_answer_to_their_names(pool: sky.Pool, state: Path) -> None:
     assert 0o700 == stat.S_IMODE(state.stat().st_mode)
 
 
+def test_a_pool_says_what_it_has(pool: sky.Pool) -> None:
+    """Its nodes and its calls, by its name or its id; one of another name nothing."""
+    assert 3 == sky.function(lambda: 3)() >> pool
+    [answer] = ask_each("facts", pool.name)
+    assert (pool.name, answer.pool_id, 1, 0) == tuple(
+        answer.facts[key] for key in ("pool", "pool_id", "desired", "queued")
+    )
+    [node] = answer.facts["nodes"]
+    assert (0, "local", "ready", 0) == tuple(node[key] for key in ("node", "provider", "state", "calls"))
+    assert [answer.pool_id] == [one.pool_id for one in ask_each("facts", answer.pool_id)]
+    assert [] == ask_each("facts", "another")
+
+
+def test_a_pool_says_how_a_node_is_reached(pool: sky.Pool) -> None:
+    """A node that is a process of this machine has no address, and one that is not there none at all."""
+    [head] = ask_each("address", pool.name)
+    assert (0, True, False) == (head.facts["node"], "local" in head.facts, "ssh" in head.facts)
+    [refused] = ask_each("address", pool.name, 9)
+    assert "node must be" in refused.facts["text"]
+    assert "local" not in repr(head)
+
+
+def test_a_pool_that_does_not_answer_is_named(state: Path) -> None:
+    """It may be stopped, or busy: that it is there is known all the same."""
+    state.mkdir(mode=0o700)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(state / "a1.sock"))
+        listening.listen()
+        [answer] = ask_each("facts", within=0.05)
+    assert ("a1", {}) == (answer.pool_id, answer.facts)
+    assert "does not answer: timed out" in answer.error
+
+
 @pytest.mark.parametrize(
     "question", [b"", b"\n", b"[]\n", b'{"pool": 1}\n', b'{"pool": null, "node": {}}\n', b"x" * 9000]
 )
 def test_what_is_no_question_does_no_harm(pool: sky.Pool, state: Path, question: bytes) -> None:
     """The pool answers the next one."""
     [path] = state.glob("*.sock")
-    with socket.socket(socket.AF_UNIX) as sock, _short(path) as short:
+    with socket.socket(socket.AF_UNIX) as sock, short_path(path) as short:
         sock.connect(short)
         sock.sendall(question)
         sock.shutdown(socket.SHUT_WR)

@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from skyward.model.cli_command import Command
 
 HOOK = "skyward_commands"
+
+ANSWERED: Mapping[str, str] = {
+    "help": "List the commands, or show how one is typed: sky help COMMAND",
+    "version": "Show the version, as --version does.",
+}
+"""What `sky` answers before it looks for any command."""
 
 
 def summaries() -> Mapping[str, str]:
@@ -17,20 +27,20 @@ def summaries() -> Mapping[str, str]:
     from skyward.cli.commands import command, names
 
     own = {name: command(name).summary for name in names()}
-    if not _others():
-        return own
-    from skyward.registry import installed
-
-    return {**own, **{name: command.summary for name, command in installed().commands.items()}}
+    return {**own, **{name: command.summary for name, command in others().items()}}
 
 
-def _others() -> bool:
-    """Return whether an installed distribution may bring commands, judged by the text of its module."""
+def others() -> Mapping[str, Command]:
+    """Return all commands, if an installed distribution may bring some, judged by the text of its module; else none."""
     from importlib.metadata import entry_points
 
     from skyward.hook_callers import GROUP
 
-    return any(_mentions(point.module) for point in entry_points(group=GROUP))
+    if not any(_mentions(point.module) for point in entry_points(group=GROUP)):
+        return {}
+    from skyward.registry import installed
+
+    return installed().commands
 
 
 def _mentions(module: str) -> bool:

@@ -22,6 +22,19 @@ def add_choice(parser: ArgumentParser) -> None:
     """Add the arguments that machines are chosen by."""
     parser.add_argument("pools", nargs="*", metavar="POOL", help="name or id of a pool")
     parser.add_argument("--expired", action="store_true", help="only machines whose client is gone")
+    add_providers(parser)
+
+
+def add_providers(parser: ArgumentParser) -> None:
+    """Add the option that names the providers which are asked."""
+    parser.add_argument(
+        "--provider",
+        action="append",
+        default=[],
+        metavar="PROVIDER",
+        dest="providers",
+        help="ask this one and no other; may be said more than once",
+    )
 
 
 def ask_clouds(options: Namespace) -> tuple[Answers[Instance], list[tuple[ProviderHandle, Instance]]]:
@@ -36,7 +49,7 @@ def ask_clouds(options: Namespace) -> tuple[Answers[Instance], list[tuple[Provid
     from skyward.market.listed_instances import look
     from skyward.plan.instances.owned_instances import chosen
 
-    owned = engine_loop().run(look())
+    owned = engine_loop().run(look(only=options.providers))
     wish = {"pools": options.pools, "only_expired": options.expired}
     # Each is judged by its own cloud's clock.
     return owned, [(handle, one) for handle, one in owned.found if chosen([one], **wish, now=handle.now())]
@@ -57,19 +70,32 @@ def waiting_until() -> dict[tuple[str, str], tuple[str, float]]:
 
 def complain_of(failures: Mapping[str, SkywardError]) -> int:
     """Return which clouds could not be asked, and the exit code."""
+    from skyward.errors import NoCredentialsError
+
+    without = [name for name, error in failures.items() if isinstance(error, NoCredentialsError)]
     for name, error in failures.items():
-        complain(f"{name} cannot be asked, and may have more: {error}")
+        if name not in without:
+            complain(f"{name} cannot be asked, and may have more: {error}")
+    if without:
+        complain(
+            f"{', '.join(without)} cannot be asked for lack of credentials, and may have more. To see what is missing: "
+            f"sky providers check {without[0]}. To ask no other than one: --provider NAME"
+        )
     return 1 if failures else 0
 
 
 def nothing_of(answers: Answers[Any], what: str) -> str:
     """Return that there is nothing of some kind, and which providers were asked."""
+    if not answers.asked and answers.unknown:
+        return f"No provider that could be asked has a {what}."
     if not answers.asked:
         return f"No provider that has a {what} is installed or named in a skyward.toml here. Type: sky providers"
     return f"{', '.join(answers.asked)}: no {what} that is meant."
 
 
-def complain_of_none(answers: Answers[Any], pools: Sequence[str], what: str = "machine") -> int:
+def complain_of_none(
+    answers: Answers[Any], pools: Sequence[str], what: str = "machine", known: Iterable[str] = ()
+) -> int:
     """
     Print that there is nothing of some kind, and return the exit code: 1 where pools were asked for by name.
 
@@ -77,12 +103,22 @@ def complain_of_none(answers: Answers[Any], pools: Sequence[str], what: str = "m
         answers: What the clouds say.
         pools: The names that were typed.
         what: What there is none of.
+        known: Names of pools that there are.
     """
+    from skyward.model.fields.setting import nearest
+
     if not pools or not answers.asked:
         say(nothing_of(answers, what))
     else:
-        complain(f"{' and '.join(map(repr, pools))}: no {what} at {', '.join(answers.asked)}. Type: sky ls")
+        close = nearest(pools[0], known)
+        hint = f"Did you mean {close!r}?" if close else "Type: sky ls"
+        complain(f"{' and '.join(map(repr, pools))}: no {what} at {', '.join(answers.asked)}. {hint}")
     return int(bool(pools))
+
+
+def pool_names(instances: Iterable[Instance]) -> set[str]:
+    """Return the names of the pools that machines are of."""
+    return {one.tags.pool_name or one.tags.pool_id for one in instances if one.tags is not None}
 
 
 def agreed(what: str, question: str) -> bool:

@@ -10,10 +10,11 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from skyward.cli.terminal import complain, say
+from skyward.cli.terminal import complain, say, say_json
 from skyward.errors import ConfigError, SkywardError, UsageError
+from skyward.plain import plain_line
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -54,17 +55,18 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _do(words: list[str]) -> int:
     match words:
-        case [] | ["help"] | ["-h" | "--help", *_]:
-            _list_commands()
-        case ["-V" | "--version" | "version", *_]:
-            say(f"skyward-core {_version()}")
+        case [] | ["help"] | ["help", "--json"] | ["-h" | "--help", *_]:
+            _list_commands(as_json="--json" in words)
+        case ["-V" | "--version" | "version", *rest]:
+            _say_version(as_json="--json" in rest)
+        case ["__complete", *typed]:
+            _complete(typed)
         case ["help", name, *_]:
-            _parser(name, _find(name)).print_help()
+            _parser(name).print_help()
         case [name, *_] if name.startswith("-"):
             raise UsageError(f"sky has no option {name!r}.", hint="Type: sky help")
         case [name, *rest]:
-            command = _find(name)
-            return command.run(_parser(name, command).parse_args(rest)) or DONE
+            return _find(name).run(_parser(name).parse_args(rest)) or DONE
     return DONE
 
 
@@ -85,32 +87,51 @@ def _find(name: str) -> Command:
 
     if name in names():
         return command(name)
+    from skyward.cli.known_commands import ANSWERED
     from skyward.model.fields.setting import nearest
     from skyward.registry import installed
 
     known = installed().commands
     if name in known:
         return known[name]
-    close = nearest(name, {*known, "help"})
+    close = nearest(name, {*known, *ANSWERED})
     raise UsageError(f"sky has no command {name!r}.", hint=f"Did you mean {close!r}?" if close else "Type: sky help")
 
 
-def _parser(name: str, command: Command) -> ArgumentParser:
-    from argparse import ArgumentParser
+def _parser(name: str) -> ArgumentParser:
+    from skyward.cli.command_parser import command_parser
 
-    class Parser(ArgumentParser):
-        def error(self, message: str) -> NoReturn:
-            raise UsageError(f"{message[:1].upper()}{message[1:]}.", hint=f"Type: sky help {name}")
-
-    parser = Parser(prog=f"sky {name}", description=command.summary, allow_abbrev=False)
-    if command.arguments is not None:
-        command.arguments(parser)
-    return parser
+    return command_parser(name, _find(name))
 
 
-def _list_commands() -> None:
-    from skyward.cli.known_commands import summaries
+def _complete(typed: list[str]) -> None:
+    """Print what a shell may put in the place of the last word: a candidate in each line, a tab, and what it is."""
+    from skyward.cli.candidates import candidates
+
+    for word, about in candidates(typed):
+        say(f"{plain_line(word)}\t{plain_line(about)}" if about else plain_line(word))
+
+
+def _say_version(*, as_json: bool) -> None:
+    from skyward.cli.namesake import NOTE, skypilot_is_installed
+
+    if as_json:
+        say_json({"program": "skyward", "skyward-core": _version(), "skypilot": skypilot_is_installed()})
+        return
+    say(f"skyward-core {_version()}")
+    if skypilot_is_installed():
+        say(NOTE)
+
+
+def _list_commands(*, as_json: bool) -> None:
+    from skyward.cli.known_commands import ANSWERED, summaries
+    from skyward.cli.namesake import NOTE, skypilot_is_installed
     from skyward.cli.terminal import table
 
-    rows = sorted({**summaries(), "help": "List the commands, or show how one is typed: sky help COMMAND"}.items())
-    say(f"usage: sky COMMAND ...\n\nskyward {_version()}\n\ncommands:\n{table(rows)}")
+    rows = sorted({**summaries(), **ANSWERED}.items())
+    if as_json:
+        listed = [{"name": name, "summary": summary} for name, summary in rows]
+        say_json({"skyward-core": _version(), "commands": listed})
+        return
+    note = f"\n{NOTE}\n" if skypilot_is_installed() else ""
+    say(f"usage: sky COMMAND ...\n\nskyward {_version()}\n{note}\ncommands:\n{table(rows)}")

@@ -3,14 +3,52 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from skyward.plain import plain_line, plain_text
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
 
 
 def say(text: str) -> None:
     """Print what was asked for."""
     sys.stdout.write(f"{plain_text(text)}\n")
+
+
+def add_json(parser: ArgumentParser) -> None:
+    """Add the option by which a command prints one JSON value in the place of a table."""
+    parser.add_argument("--json", action="store_true", help="print one JSON value, for programs")
+
+
+def say_json(value: Any) -> None:
+    """Print what was asked for as one JSON value, and in ASCII: a terminal acts on nothing that is in it."""
+    import json
+
+    sys.stdout.write(f"{json.dumps(value, indent=2)}\n")
+
+
+@contextmanager
+def quiet(*logs: str) -> Iterator[None]:
+    """
+    Keep warnings of some loggers from standard error: what they say, the command says itself.
+
+    Args:
+        logs: Their names.
+    """
+    import logging
+
+    loggers = [logging.getLogger(name) for name in logs]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
 
 
 def complain(text: str) -> None:

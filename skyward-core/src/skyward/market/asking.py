@@ -6,20 +6,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
-from attrs import frozen
+from attrs import field, frozen
 
 from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.engine.instances.regions import PROVIDER_TIMEOUT
 from skyward.engine.pool.pool_file import providers_of_file
-from skyward.errors import AllProvidersFailedError, NoCredentialsError, SkywardError
+from skyward.errors import AllProvidersFailedError, ConfigError, NoCredentialsError, SkywardError
 from skyward.market.handles import given_handles, installed_handles
 from skyward.market.source import source_of
-from skyward.registry import plugin, provider
+from skyward.model.fields.setting import nearest
+from skyward.registry import plugin, provider, providers as installed_providers
 
-__all__ = ["Answers", "ask_all", "tell_each"]
+__all__ = ["Answers", "ask_all", "provider_handles", "tell_each"]
 
 T = TypeVar("T")
 
@@ -35,11 +36,18 @@ class Answers(Generic[T]):
         found: What there is, each with the provider that lists it.
         asked: The names of the providers that may have some.
         failures: Why providers could not be asked, by name: what they have is not known.
+        left_out: Why providers were left out that are only installed, and that there are no credentials for.
     """
 
     found: tuple[tuple[ProviderHandle, T], ...]
     asked: tuple[str, ...]
     failures: dict[str, SkywardError]
+    left_out: dict[str, SkywardError] = field(factory=dict)
+
+    @property
+    def unknown(self) -> dict[str, SkywardError]:
+        """Return why providers that are installed were not asked or did not answer, by name."""
+        return {**self.failures, **self.left_out}
 
     @property
     def values(self) -> list[T]:
@@ -65,7 +73,7 @@ class Answers(Generic[T]):
         return self.values
 
 
-async def ask_all(hook: str, providers: Any = None, **arguments: Any) -> Answers[Any]:
+async def ask_all(hook: str, providers: Any = None, *, only: Collection[str] = (), **arguments: Any) -> Answers[Any]:
     """
     Ask providers, side by side, with a hook that lists what is ours.
 
@@ -73,26 +81,29 @@ async def ask_all(hook: str, providers: Any = None, **arguments: Any) -> Answers
         hook: Its name; providers without it are not asked.
         providers: A provider or several; without any, those of the nearest `skyward.toml` and all that are installed
             and can be made without arguments. Of these, one for which there are no credentials is left out.
+        only: The names of those that are asked; none for all of them.
         arguments: All arguments of the hook.
 
     Raises:
         ConfigError: If one of them is no provider.
     """
-    named, installed, failures = _handles(providers)
+    named, installed, failures = provider_handles(providers, only)
     asked = [handle for handle in (*named, *installed) if handle.implements(hook)]
     answers = await asyncio.gather(*(_ask(handle, hook, arguments) for handle in asked))
     found: list[tuple[ProviderHandle, Any]] = []
     names: dict[str, None] = {}
+    left_out: dict[str, SkywardError] = {}
     for handle, answered in zip(asked, answers, strict=True):
         if isinstance(answered, NoCredentialsError) and handle in installed:
             _log.info("%s.left_out provider=%s reason=%s", hook, handle.name, answered)
+            left_out[handle.name] = answered
             continue
         names[handle.name] = None
         if isinstance(answered, SkywardError):
             failures[handle.name] = answered
         else:
             found += [(handle, each) for each in answered]
-    return Answers(found=tuple(found), asked=tuple(names), failures=failures)
+    return Answers(found=tuple(found), asked=tuple(names), failures=failures, left_out=left_out)
 
 
 async def tell_each(hook: str, argument: str, found: Iterable[tuple[ProviderHandle, Any]]) -> dict[str, SkywardError]:
@@ -131,10 +142,19 @@ async def _tell(handle: ProviderHandle, hook: str, arguments: dict[str, Any]) ->
     return None
 
 
-def _handles(
-    providers: Any,
+def provider_handles(
+    providers: Any = None, only: Collection[str] = ()
 ) -> tuple[list[ProviderHandle], list[ProviderHandle], dict[str, SkywardError]]:
-    """Return the providers that are named, those that are just installed, and why some of them can't be made."""
+    """
+    Return the providers that are named, those that are just installed, and why some of them can't be made.
+
+    Args:
+        providers: A provider or several; None for those of the nearest `skyward.toml` and all that are installed.
+        only: The names of those that are meant; none for all of them.
+
+    Raises:
+        ConfigError: If one of them is no provider, or there is none of that name.
+    """
     if providers is not None:
         return given_handles(providers), [], {}
     installed, failures = installed_handles()
@@ -144,4 +164,27 @@ def _handles(
     except SkywardError as error:
         failures["skyward.toml"] = error
     once = {source_of(handle): handle for handle in named}
-    return list(once.values()), [handle for handle in installed if source_of(handle) not in once], failures
+    others = [handle for handle in installed if source_of(handle) not in once]
+    if not only:
+        return list(once.values()), others, failures
+    known = {handle.name for handle in (*once.values(), *others)} | {
+        name.lower() for name in (*failures, *installed_providers())
+    }
+    meant = {_known(name, known) for name in only}
+    failed = {name: error for name, error in failures.items() if name.lower() in meant or name == "skyward.toml"}
+    return (
+        [handle for handle in once.values() if handle.name in meant],
+        [handle for handle in others if handle.name in meant],
+        failed,
+    )
+
+
+def _known(name: str, known: Collection[str]) -> str:
+    """Return the name of a provider, in the case that it has, or refuse it."""
+    if name.lower() in known:
+        return name.lower()
+    close = nearest(name, known)
+    raise ConfigError(
+        f"No provider is called {name!r} here.",
+        hint=f"Did you mean {close!r}?" if close else "Type: sky providers",
+    )

@@ -4,7 +4,7 @@ The machine images of ours that there are, read from the clouds alone, and how t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from skyward.engine.instances.provider_handle import ProviderHandle
@@ -45,17 +45,18 @@ def machine_images(providers: Any = None) -> Any:
     return answer(listed)
 
 
-async def look(providers: Any = None) -> Answers[MachineImage]:
+async def look(providers: Any = None, *, only: Collection[str] = ()) -> Answers[MachineImage]:
     """
     Ask providers, side by side, for the machine images of ours that they keep.
 
     Args:
         providers: As for `machine_images`.
+        only: The names of those that are asked; none for all of them.
 
     Raises:
         ConfigError: If one of them is no provider.
     """
-    return await ask_all("skyward_machine_images", providers, cluster=None)
+    return await ask_all("skyward_machine_images", providers, only=only, cluster=None)
 
 
 async def delete(found: Iterable[tuple[ProviderHandle, MachineImage]]) -> dict[str, SkywardError]:

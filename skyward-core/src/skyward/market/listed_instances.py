@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from skyward.engine.instances.provider_handle import ProviderHandle
@@ -53,17 +53,18 @@ def instances(providers: Any = None) -> Any:
     return answer(listed)
 
 
-async def look(providers: Any = None) -> Answers[Instance]:
+async def look(providers: Any = None, *, only: Collection[str] = ()) -> Answers[Instance]:
     """
     Ask providers, side by side, for the machines of ours that they have.
 
     Args:
         providers: As for `instances`.
+        only: The names of those that are asked; none for all of them.
 
     Raises:
         ConfigError: If one of them is no provider.
     """
-    answers = await ask_all("skyward_owned", providers)
+    answers = await ask_all("skyward_owned", providers, only=only)
     for handle in {id(handle): handle for handle, _ in answers.found}.values():
         if wrong := await handle.measure_clock():
             _log.warning("%s", wrong)

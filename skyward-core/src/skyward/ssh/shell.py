@@ -176,6 +176,19 @@ def command_line(program: str, script: str) -> str:
     return f"exec sh -c {quoted(program)} sh '{word}'"
 
 
+def script_line(script: str) -> str:
+    r"""
+    Write the command line that runs a script which reads what the command line reads, for any login shell.
+
+    Args:
+        script: The script; every user of the machine can read it.
+
+    >>> script_line("ls -l")
+    'exec sh -c \'eval "$(printf %b "$1")"\' sh \'ls -l\''
+    """
+    return command_line(_RUN, script)
+
+
 def spelled(script: str) -> bytes:
     r"""
     Write a script as the one line by which a shell that listens takes it.
@@ -224,7 +237,7 @@ async def run(connection: SSHClientConnection, script: str, *, timeout: float, d
 
     try:
         async with asyncio.timeout(timeout):
-            process = await begin(connection, command_line(_RUN, script), data)
+            process = await begin(connection, script_line(script), data)
             out, err = await _output(process)
     except TimeoutError:
         raise TransportError(f"A command on the machine did not end within {timeout:g} s.") from None

@@ -4,11 +4,9 @@ Core's own commands: each module of this folder is one, with its name and a `COM
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib import import_module
 from pkgutil import iter_modules
 
-from skyward.hookspecs_distribution import hookimpl
 from skyward.model.cli_command import Command
 
 
@@ -32,9 +30,3 @@ def command(name: str) -> Command:
     module = name.replace("-", "_")
     found: Command = import_module(f"{__name__}.{module}").COMMAND
     return found
-
-
-@hookimpl
-def skyward_commands() -> Mapping[str, Command]:
-    """Register the modules of this folder."""
-    return {name: command(name) for name in sorted(names())}

@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from skyward.cli.terminal import complain, say
+from skyward.errors import SkywardError
 from skyward.model.cli_command import Command
 
 if TYPE_CHECKING:
@@ -21,10 +22,26 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Show what the pool prints and what its calls give, and end it; an interrupt detaches it once more."""
-    from skyward.attaching import attach
-    from skyward.engine.instances.owner_lock import without_client
+    """
+    Show what the pool prints and what its calls give, and end it; an interrupt detaches it once more.
 
+    Raises:
+        SkywardError: If no pool of that name is detached.
+    """
+    from skyward.attaching import attach
+    from skyward.engine.instances.detached_records import DETACHED
+    from skyward.engine.instances.owner_lock import without_client
+    from skyward.model.fields.setting import nearest
+
+    known = DETACHED.heads()
+    if not any(options.pool in (about.pool_id, about.pool_name) for about in known):
+        close = nearest(options.pool, [about.pool_name for about in known])
+        raise SkywardError(
+            f"No pool {options.pool!r} is detached.",
+            hint=f"Did you mean {close!r}?"
+            if close
+            else "It may be attached elsewhere, ended, or of another user or computer. Type: sky detached",
+        )
     try:
         with attach(options.pool) as pool:
             return shown(pool)

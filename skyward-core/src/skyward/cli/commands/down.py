@@ -15,6 +15,7 @@ from skyward.cli.machines import (
     complain_of,
     complain_of_left,
     complain_of_none,
+    pool_names,
     waiting_until,
 )
 from skyward.cli.terminal import complain, say, table
@@ -68,8 +69,9 @@ def run(options: Namespace) -> int:
         if others:
             complain(others)
         elif not owned.failures:
-            return complain_of_none(owned, options.pools)
-        return complain_of(owned.failures) or int(bool(others))
+            code = complain_of_none(owned, options.pools, known=pool_names(owned.values))
+            return complain_of(owned.unknown) or code
+        return complain_of(owned.unknown) or int(bool(others))
     until = waiting_until()
     say(table([HEADER, *(row(instance, now=handle.now(), waits=until) for handle, instance in found)], indent=""))
     if others:

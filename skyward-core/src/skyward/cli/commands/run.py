@@ -14,7 +14,7 @@ from skyward.model.cli_command import Command
 
 def arguments(parser: ArgumentParser) -> None:
     """Add which script runs where, and for how long without this program."""
-    parser.add_argument("--pool", required=True, metavar="NAME", help="a pool of skyward.toml")
+    parser.add_argument("--pool", required=True, metavar="POOL", help="a pool of skyward.toml")
     parser.add_argument("--detach", action="store_true", help="leave it as soon as it runs; sky attach goes on with it")
     parser.add_argument("--lease", type=float, metavar="SECONDS", help="when its machine ends, whatever runs there")
     parser.add_argument("--idle", type=float, metavar="SECONDS", help="when it ends after the script has, if sooner")

@@ -10,13 +10,13 @@ from skyward.model.cli_command import Command
 
 def arguments(parser: ArgumentParser) -> None:
     """Add which pool and node are meant."""
-    parser.add_argument("pool", nargs="?", metavar="POOL", help="the pool's name, if not all")
+    parser.add_argument("pool", nargs="?", metavar="POOL", help="the pool's name or id, if not all")
     parser.add_argument("--node", type=int, metavar="N", help="the only node to ask")
 
 
 def run(options: Namespace) -> int:
     """Print the stacks; fail if there is no such pool."""
-    from skyward.engine.pool.pool_door import ask_pools
+    from skyward.engine.pool.asked_pools import ask_pools
 
     answers = ask_pools(options.pool, options.node)
     for name, text in answers.items():

@@ -1,8 +1,7 @@
 """
 A door of each open pool for other programs of this user, such as `sky stacks`: a Unix socket in the state directory.
 
-A question is one line of JSON, `{"pool": name or null, "node": index or null}`, and so is its answer,
-`{"pool", "text"}`; a pool of another name answers without a text.
+`engine.pool.asked_pools` says what is asked there, and asks.
 """
 
 from __future__ import annotations
@@ -11,28 +10,24 @@ import asyncio
 import contextlib
 import json
 import logging
-import os
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skyward import private
-from skyward.engine.guardian.journal import STATE_HINT, journal_path
+from skyward.engine.guardian.journal import STATE_HINT
+from skyward.engine.pool.asked_pools import ANSWER_TIMEOUT, door_folder, short_path
+from skyward.engine.pool.pool_facts import node_address, pool_facts
 from skyward.engine.pool.pool_stacks import pool_stacks
 from skyward.errors import SkywardError
 
 if TYPE_CHECKING:
     from skyward.engine.pool.running import Running
 
-__all__ = ["answering", "ask_pools"]
+__all__ = ["answering"]
 
 _log = logging.getLogger(__name__)
 
-ANSWER_TIMEOUT = 15.0
-"""Seconds that a pool has to answer; its nodes have less."""
-
-_MOST = 64 << 20
 _QUESTION = 4096
 
 
@@ -55,52 +50,12 @@ def answering(running: Running) -> Iterator[None]:
         running.engine.run(door.close())
 
 
-def ask_pools(pool: str | None, node: int | None) -> dict[str, str]:
-    """
-    Ask the open pools of this user on this machine where their workers are.
-
-    Args:
-        pool: The only pool that is asked, by its name; None for all.
-        node: The only node; None for all.
-
-    Returns:
-        What is said of each: under the pool's name and the socket's, as names may be used twice.
-    """
-    answers = {}
-    question = json.dumps({"pool": pool, "node": node}).encode() + b"\n"
-    for path in sorted(_folder().glob("*.sock")):
-        try:
-            answer = _asked(path, question)
-        except ConnectionRefusedError:
-            # Its program was killed.
-            with contextlib.suppress(OSError):
-                path.unlink()
-        except (OSError, ValueError) as error:
-            answers[f"{path.stem}"] = f"The pool does not answer: {error}."
-        else:
-            if "text" in answer:
-                answers[f"{answer['pool']} ({path.stem})"] = str(answer["text"])
-    return answers
-
-
-def _asked(path: Path, question: bytes) -> dict[str, Any]:
-    with socket.socket(socket.AF_UNIX) as sock, _short(path) as short:
-        sock.settimeout(ANSWER_TIMEOUT)
-        sock.connect(short)
-        sock.sendall(question)
-        with sock.makefile("rb") as file:
-            answer = json.loads(file.readline(_MOST))
-    if not isinstance(answer, dict):
-        raise ValueError("its answer is no object")
-    return answer
-
-
 class _Door:
     """Listen for questions; lives in the engine's loop."""
 
     def __init__(self, running: Running) -> None:
         self._running = running
-        self._path = _folder() / f"{running.provisioning.pool_id}.sock"
+        self._path = door_folder() / f"{running.provisioning.pool_id}.sock"
         self._server: asyncio.AbstractServer | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -111,7 +66,7 @@ class _Door:
             self._path.unlink()
         sock = socket.socket(socket.AF_UNIX)
         try:
-            with _short(self._path) as short:
+            with short_path(self._path) as short:
                 sock.bind(short)
             self._server = await asyncio.start_unix_server(self._accepted, sock=sock, limit=_QUESTION)
         except BaseException:
@@ -133,36 +88,28 @@ class _Door:
         task.add_done_callback(self._tasks.discard)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        name = self._running.name
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT):
                 question = json.loads(await reader.readline())
-                answer = {"pool": self._running.name}
-                if question["pool"] in (None, self._running.name):
-                    node = self._running.check_node(question["node"], "node")
-                    stacks = await pool_stacks(self._running.instances.shells, self._running.dispatch, node)
-                    answer["text"] = str(stacks)
+                answer = {"pool": name}
+                if question["pool"] in (None, name, self._running.provisioning.pool_id):
+                    answer |= await self._said(question.get("about", "stacks"), question["node"])
                 writer.write(json.dumps(answer).encode() + b"\n")
                 await writer.drain()
         except SkywardError as error:
-            writer.write(json.dumps({"pool": self._running.name, "text": str(error)}).encode() + b"\n")
-        except (OSError, TimeoutError, ValueError, KeyError, TypeError) as error:
-            _log.info("door.unanswered pool=%s reason=%s", self._running.name, error)
+            writer.write(json.dumps({"pool": name, "text": str(error), "refused": True}).encode() + b"\n")
+        except (OSError, TimeoutError, ValueError, KeyError, TypeError, AttributeError) as error:
+            _log.info("door.unanswered pool=%s reason=%s", name, error)
         finally:
             writer.close()
 
-
-@contextlib.contextmanager
-def _short(path: Path) -> Iterator[str]:
-    """Return a path of a socket that is short enough for one, however deep its directory lies."""
-    if not os.path.isdir("/proc/self/fd"):
-        yield str(path)
-        return
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        yield f"/proc/self/fd/{folder}/{path.name}"
-    finally:
-        os.close(folder)
-
-
-def _folder() -> Path:
-    return journal_path().with_name("pools")
+    async def _said(self, about: str, node: int | None) -> dict[str, Any]:
+        """Return what is asked for, of all nodes or of one."""
+        if about == "address":
+            return node_address(self._running, self._running.check_node("head" if node is None else node, "node") or 0)
+        node = self._running.check_node(node, "node")
+        if about == "facts":
+            return pool_facts(self._running, node)
+        stacks = await pool_stacks(self._running.instances.shells, self._running.dispatch, node)
+        return {"text": str(stacks)}
