@@ -10,6 +10,7 @@ import pytest
 
 import skyward as sky
 from tests.hosts import SSHD, Host, hosts
+from tests.yard import Yard
 
 if not Path(SSHD).exists():
     collect_ignore_glob = ["test_*.py"]
@@ -44,3 +45,13 @@ def two() -> Iterator[Site]:
     """Run two hosts."""
     with hosts(2) as (made, key):
         yield Site(made, key)
+
+
+@pytest.fixture
+def yard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Yard, list[Host]]]:
+    """Open a yard of two hosts, for a user with a state of its own."""
+    monkeypatch.setenv("SKYWARD_STATE", str(tmp_path / "state"))
+    with hosts(2) as (made, key):
+        places = tuple((str(host.base), host.address, host.port) for host in made)
+        known = str(tmp_path / "known_hosts")
+        yield Yard(hosts=places, key=str(key), books=str(tmp_path / "books"), known_hosts=known), made

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +19,12 @@ import pytest
 import skyward as sky
 from skyward.engine.instances.detached_records import DETACHED
 from skyward.engine.instances.owner_lock import owner_lives
-from tests.hosts import Host, hosts
+from tests.hosts import Host
+from tests.ssh.held_calls import process, waits_for
+from tests.waiting import until
 from tests.yard import ENDED, Yard
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
-
-
-@sky.function
-def waits_for(path: str, value: int) -> int:
-    while not Path(path).exists():
-        time.sleep(0.02)
-    return value
-
-
-@sky.function
-def process() -> int:
-    return os.getpid()
 
 
 @sky.function
@@ -48,24 +38,6 @@ def dies_at(path: str) -> None:
 def endless() -> Iterator[int]:
     while True:
         yield 1
-        time.sleep(0.05)
-
-
-@pytest.fixture
-def yard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Yard, list[Host]]]:
-    """Open a yard of two hosts, for a user with a state of its own."""
-    monkeypatch.setenv("SKYWARD_STATE", str(tmp_path / "state"))
-    with hosts(2) as (made, key):
-        places = tuple((str(host.base), host.address, host.port) for host in made)
-        known = str(tmp_path / "known_hosts")
-        yield Yard(hosts=places, key=str(key), books=str(tmp_path / "books"), known_hosts=known), made
-
-
-def until(condition: Callable[[], object], what: str, seconds: float = 30.0) -> None:
-    """Wait for something."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, what
         time.sleep(0.05)
 
 
@@ -122,7 +94,7 @@ def test_the_calls_of_a_client_that_was_killed_have_their_results(
         late = [pool.run_async(waits_for({str(second)!r}, value)) for value in (2,)]
     """
     with client(provider, body, concurrency=2, lease=90) as program:
-        until(lambda: len(journalled(tmp_path / "state")) == 2, "the calls are not written down")
+        until(lambda: len(journalled(tmp_path / "state")) == 2, what="the calls are not written down")
         program.kill()
         program.wait()
     written = journalled(tmp_path / "state")
@@ -147,7 +119,7 @@ def test_a_client_without_a_lease_leaves_nothing(yard: tuple[Yard, list[Host]], 
         assert not (tmp_path / "state" / "detached").exists()
     with pytest.raises(sky.ConfigError, match="No pool 'pool' is detached"):
         attach()
-    until((host.base / "home" / ENDED).exists, "the machine is not ended", 25.0)
+    until((host.base / "home" / ENDED).exists, 25.0, what="the machine is not ended")
 
 
 def test_a_machine_outlives_ttl_and_ends_with_the_lease(yard: tuple[Yard, list[Host]], tmp_path: Path) -> None:
@@ -157,7 +129,7 @@ def test_a_machine_outlives_ttl_and_ends_with_the_lease(yard: tuple[Yard, list[H
     with client(provider, f"call = pool.run_async(waits_for({str(tmp_path / 'never')!r}, 1))", ttl=3, lease=10):
         pass
     died = time.monotonic()
-    until(ended.exists, "the machine is not ended", 40.0)
+    until(ended.exists, 40.0, what="the machine is not ended")
     assert time.monotonic() - died > 8.0
 
 
@@ -177,7 +149,7 @@ def test_a_client_that_lives_keeps_its_pool(yard: tuple[Yard, list[Host]], tmp_p
             pass
         program.send_signal(signal.SIGCONT)
     gate.touch()
-    until(lambda: not owner_lives(about.pool_id), "the lock is not released")
+    until(lambda: not owner_lives(about.pool_id), what="the lock is not released")
     with attach() as pool:
         assert list(pool.results()) == [1]
     assert provider.rented() == []
@@ -188,7 +160,7 @@ def test_of_two_that_attach_one_has_it(yard: tuple[Yard, list[Host]], tmp_path: 
     provider, _ = yard
     gate = tmp_path / "gate"
     with client(provider, f"call = pool.run_async(waits_for({str(gate)!r}, 1))", lease=90):
-        until(lambda: journalled(tmp_path / "state"), "the call is not written down")
+        until(lambda: journalled(tmp_path / "state"), what="the call is not written down")
     rival = attach()
     text = """
 import time
@@ -256,7 +228,7 @@ def test_what_needed_its_client_is_told_of(yard: tuple[Yard, list[Host]], tmp_pa
         call = pool.run_async(dies_at({str(gate)!r}))
     """
     with client(provider, body, nodes=2, lease=90):
-        until(lambda: len(journalled(tmp_path / "state")) == 2, "the calls are not written down")
+        until(lambda: len(journalled(tmp_path / "state")) == 2, what="the calls are not written down")
     gate.touch()
     with attach() as pool:
         stream, died = pool.calls()
@@ -273,7 +245,7 @@ def test_a_journal_that_cannot_be_read_is_set_aside(yard: tuple[Yard, list[Host]
     provider, _ = yard
     gate = tmp_path / "gate"
     with client(provider, f"call = pool.run_async(waits_for({str(gate)!r}, 7))", lease=90):
-        until(lambda: journalled(tmp_path / "state"), "the call is not written down")
+        until(lambda: journalled(tmp_path / "state"), what="the call is not written down")
     (path,) = (tmp_path / "state" / "detached").glob("[!.]*.calls")
     text = path.read_text()
     if damage == "cut off":
@@ -305,8 +277,8 @@ def test_where_nothing_can_be_written_down_machines_end_with_ttl(yard: tuple[Yar
         calls.mkdir()
         assert waits_for("/", 1) >> pool == 1
         call = pool.run_async(waits_for(str(tmp_path / "gate"), 2))
-        until(lambda: said, "nothing is said")
-        until(lambda: not list((host.cache / "nodes").glob("*/linger")), "the node goes on without a client")
+        until(lambda: said, what="nothing is said")
+        until(lambda: not list((host.cache / "nodes").glob("*/linger")), what="the node goes on without a client")
         (tmp_path / "gate").touch()
         assert call.result() == 2
         calls.rmdir()

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,10 @@ from skyward.engine.instances.detached_records import DETACHED
 from skyward.engine.instances.lingering_records import lingering
 from skyward.hookspecs import ProviderFacts, hookimpl
 from skyward.provider import boot_watchdogs
-from tests.hosts import Host, hosts
+from tests.hosts import Host
 from tests.seeds import seeds
+from tests.ssh.held_calls import process, waits_for
+from tests.waiting import until
 from tests.yard import ENDED, Yard
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
@@ -36,13 +38,6 @@ def slow(seconds: float, value: int) -> int:
 
 
 @sky.function
-def waits_for(path: str, value: int) -> int:
-    while not Path(path).exists():
-        time.sleep(0.02)
-    return value
-
-
-@sky.function
 def fails() -> None:
     raise ValueError("as it must")
 
@@ -52,21 +47,6 @@ def large(path: str, size: int) -> bytes:
     while not Path(path).exists():
         time.sleep(0.02)
     return b"x" * size
-
-
-@sky.function
-def process() -> int:
-    return os.getpid()
-
-
-@pytest.fixture
-def yard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Yard, list[Host]]]:
-    """Open a yard of two hosts, for a user with a state of its own."""
-    monkeypatch.setenv("SKYWARD_STATE", str(tmp_path / "state"))
-    with hosts(2) as (made, key):
-        places = tuple((str(host.base), host.address, host.port) for host in made)
-        known = str(tmp_path / "known_hosts")
-        yield Yard(hosts=places, key=str(key), books=str(tmp_path / "books"), known_hosts=known), made
 
 
 def pool(provider: Any, **keywords: Any) -> sky.Compute:
@@ -113,14 +93,6 @@ def test_what_was_under_way_goes_on_and_has_its_results(yard: tuple[Yard, list[H
     assert provider.notes("release") == provider.notes("open") == [name]
 
 
-def until(condition: Callable[[], object], what: str, seconds: float = 30.0) -> None:
-    """Wait for something."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
-
-
 def test_more_calls_than_slots_are_all_done_without_a_client(yard: tuple[Yard, list[Host]], tmp_path: Path) -> None:
     """What waited at the client waits at the nodes, on both; none is lost, and none comes twice."""
     provider, _ = yard
@@ -138,7 +110,7 @@ def test_more_calls_than_slots_are_all_done_without_a_client(yard: tuple[Yard, l
             _ = first.run_async(note(value))
         name = first.detach(name="sweep")
     ran_here = 200 - DETACHED.heads()[0].calls
-    until(lambda: len(list(marks.iterdir())) == 200, "the nodes did not go on")
+    until(lambda: len(list(marks.iterdir())) == 200, what="the nodes did not go on")
     with attach("sweep") as second:
         got = list(second.results())
         assert got == list(range(ran_here, 200)) or sorted(got) == sorted(set(got))
@@ -225,7 +197,7 @@ def test_the_lease_ends_the_machines(yard: tuple[Yard, list[Host]], tmp_path: Pa
         _ = first.run_async(waits_for(str(tmp_path / "never"), 1))
         name = first.detach(lease=6)
     left = time.monotonic()
-    until((host.base / "home" / ENDED).exists, "the machine is not ended", 25.0)
+    until((host.base / "home" / ENDED).exists, 25.0, what="the machine is not ended")
     assert 5.0 < time.monotonic() - left < 20.0
     with pytest.raises(sky.ConfigError, match=f"The lease of the detached pool '{name}' ended"):
         attach(name)
@@ -243,7 +215,7 @@ def test_the_lease_ends_a_machine_that_was_rebooted(yard: tuple[Yard, list[Host]
     env = {"HOME": str(host.base / "home"), "PATH": f"{host.base}/bin:{os.environ['PATH']}"}
     subprocess.run(["sh", "-c", boot_watchdogs("root")], check=True, env=env)
     host.start()
-    until((host.base / "home" / ENDED).exists, "the machine is not ended", 25.0)
+    until((host.base / "home" / ENDED).exists, 25.0, what="the machine is not ended")
 
 
 def test_a_pool_that_is_attached_lives_on_past_its_lease(yard: tuple[Yard, list[Host]], tmp_path: Path) -> None:
@@ -306,7 +278,7 @@ def test_calls_of_an_agent_that_died_say_so(yard: tuple[Yard, list[Host]], tmp_p
         name = first.detach()
     (node,) = (host.cache / "nodes").iterdir()
     gate.touch()
-    until(lambda: [path for path in node.glob("results/*") if path.name[0] != "."], "no result is on its disk")
+    until(lambda: [path for path in node.glob("results/*") if path.name[0] != "."], what="no result is on its disk")
     os.kill(int((node / "agent.pid").read_text()), 9)
     with attach(name) as second:
         ended, lost = second.calls()
@@ -326,7 +298,7 @@ def test_own_machines_are_left_as_well(yard: tuple[Yard, list[Host]], tmp_path: 
     gate.touch()
     with attach(name) as second:
         assert list(second.results()) == [3]
-    until(lambda: not list((host.cache / "nodes").glob("*")), "something of the node is left")
+    until(lambda: not list((host.cache / "nodes").glob("*")), what="something of the node is left")
 
 
 def test_what_needs_its_client_is_not_left(yard: tuple[Yard, list[Host]]) -> None:
@@ -439,7 +411,7 @@ def test_a_machine_that_has_nothing_to_do_ends_before_its_lease(yard: tuple[Yard
         assert list(second.results()) == [1]
         _ = second.run_async(slow(0.1, 2))
         second.detach(lease=300, idle=2)
-    until(ended.exists, "an idle machine is not ended", 30.0)
+    until(ended.exists, 30.0, what="an idle machine is not ended")
 
 
 def test_a_call_that_was_left_can_be_stopped_and_runs_out_of_time(
@@ -503,7 +475,7 @@ def test_a_client_that_only_looks_uses_nothing_up(yard: tuple[Yard, list[Host]],
         name = first.detach()
     with attach(name) as second:
         calls = second.calls()
-        until(lambda: all(call.done for call in calls), "they have not arrived")
+        until(lambda: all(call.done for call in calls), what="they have not arrived")
         assert calls[0].result() == b"x" * size
         second.detach()
     with pytest.raises(sky.PoolClosedError, match="was detached"):
@@ -511,7 +483,7 @@ def test_a_client_that_only_looks_uses_nothing_up(yard: tuple[Yard, list[Host]],
     assert calls[0].result() == b"x" * size
     with attach(name) as third:
         assert [call.function for call in third.calls()] == ["large", "large", "fails"]
-        until(lambda: all(call.done for call in third.calls()), "they are not there")
+        until(lambda: all(call.done for call in third.calls()), what="they are not there")
         third.detach()
     with attach(name) as fourth:
         *results, error = fourth.results(return_exceptions=True)
@@ -576,7 +548,7 @@ def test_a_worker_that_dies_without_a_client_is_its_calls_failure(
         _ = first.run_async(dies_at(str(gate)))
         name = first.detach()
     gate.touch()
-    until(lambda: not Path(f"/proc/{worker}").exists(), "the worker has not died")
+    until(lambda: not Path(f"/proc/{worker}").exists(), what="the worker has not died")
     with attach(name) as second:
         (call,) = second.calls()
         with pytest.raises(sky.WorkerDiedError, match="exited with code 7"):

@@ -10,7 +10,6 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ import pytest
 import skyward as sky
 from skyward.engine.instances.lingering_records import lingering
 from skyward.provider import boot_watchdogs
-from tests.hosts import Host, environments, hosts
+from tests.hosts import Host, environments
 from tests.waiting import until
 from tests.yard import ENDED, Yard
 
@@ -36,16 +35,6 @@ def leave_behind(path: str) -> None:
     subprocess.Popen(["sleep", "300"], start_new_session=True)
     Path("left-in-the-nodes-directory").write_text("secret")
     Path(path).write_text("elsewhere")
-
-
-@pytest.fixture
-def yard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Yard, list[Host]]]:
-    """Open a yard of two hosts, for a user with a state of its own."""
-    monkeypatch.setenv("SKYWARD_STATE", str(tmp_path / "state"))
-    with hosts(2) as (made, key):
-        places = tuple((str(host.base), host.address, host.port) for host in made)
-        known = str(tmp_path / "known_hosts")
-        yield Yard(hosts=places, key=str(key), books=str(tmp_path / "books"), known_hosts=known), made
 
 
 def pool(provider: Yard, **keywords: Any) -> sky.Compute:
