@@ -11,6 +11,7 @@ import pytest
 import skyward as sky
 from skyward.engine.events.log_files import logging_to, write_event
 from skyward.model.events.event import NodeReady
+from skyward.plain import conceal
 from tests.full_disk import full_disk
 
 
@@ -45,6 +46,20 @@ def test_level_decides_what_is_written(tmp_path: Path) -> None:
     text = Path(config.file).read_text()
     assert "look here" in text
     assert "NodeReady" not in text
+
+
+def test_a_secret_of_a_configuration_file_is_hidden(tmp_path: Path) -> None:
+    """In each line, the traceback of an error too."""
+    conceal("hunter2-of-a-log")
+    config = _config(tmp_path)
+    with logging_to(config):
+        try:
+            raise ValueError("hunter2-of-a-log")
+        except ValueError:
+            logging.getLogger("skyward.x").warning("the key %s", "hunter2-of-a-log", exc_info=True)
+    text = Path(config.file).read_text()
+    assert "the key ***" in text
+    assert "hunter2" not in text.replace('raise ValueError("***")', "")
 
 
 def test_pools_configured_alike_share_a_file(tmp_path: Path) -> None:

@@ -27,6 +27,13 @@ def test_a_variable_is_read_when_it_is_needed(monkeypatch: pytest.MonkeyPatch) -
     assert "The key *** is refused." == str(ConfigError("The key hunter2-of-a-test is refused."))
 
 
+def test_what_every_path_has_is_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The home would be hidden in most errors."""
+    monkeypatch.setenv("HOME", "/of/somebody-in-a-test")
+    assert "/of/somebody-in-a-test" == look_up(Reference("variable", "HOME"), "skyward.toml")
+    assert "There is no /of/somebody-in-a-test/x." == str(ConfigError("There is no /of/somebody-in-a-test/x."))
+
+
 def test_a_file_is_relative_to_the_one_that_refers_to_it(tmp_path: Path) -> None:
     """Its last line break is none of the key's."""
     (tmp_path / "key").write_text("one\ntwo\n")

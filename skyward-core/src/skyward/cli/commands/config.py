@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import Any
 
 from skyward.cli.terminal import say
 from skyward.errors import ConfigError
@@ -37,7 +37,7 @@ def run(options: Namespace) -> int:
     from skyward.plan.config.config_schema import config_schema
     from skyward.registry import installed
 
-    say(json.dumps(config_schema(installed().providers, installed().plugins), indent=2))
+    _say_json(config_schema(installed().providers, installed().plugins))
     return 0
 
 
@@ -49,7 +49,7 @@ def _show(*, as_json: bool) -> int:
     if config is None:
         raise _none()
     if as_json:
-        say(json.dumps(config_listing.as_json(config), indent=2))
+        _say_json(config_listing.as_json(config))
     else:
         say("\n".join(config_listing.lines(config)).rstrip())
     return 0
@@ -67,7 +67,10 @@ def _validate(file: str | None, *, as_json: bool) -> int:
         config = read_config(file=file, trusted=False)
     except ConfigError as error:
         # Such as a file that is no TOML; it has its place in the message.
-        say(json.dumps({"files": [], "errors": [{"message": str(error)}]}, indent=2) if as_json else str(error))
+        if as_json:
+            _say_json({"files": [], "errors": [{"message": str(error)}]})
+        else:
+            say(str(error))
         return 1
     if config is None:
         raise _none()
@@ -78,13 +81,19 @@ def _validate(file: str | None, *, as_json: bool) -> int:
         where = {"file": problem.file, "line": place.line, "column": place.column}
         rows.append({**where, "key": dotted(problem.at), "message": message})
     if as_json:
-        say(json.dumps({"files": list(config.texts), "errors": rows}, indent=2))
+        _say_json({"files": list(config.texts), "errors": rows})
         return int(bool(rows))
     for row in rows:
         say("{file}:{line}:{column}: {key}: {message}".format(**row))
     if not rows:
         say(f"{' and '.join(config.texts)}: no errors.")
     return int(bool(rows))
+
+
+def _say_json(value: Any) -> None:
+    import json
+
+    say(json.dumps(value, indent=2))
 
 
 def _none() -> ConfigError:

@@ -18,6 +18,9 @@ __all__ = ["KEYRING_TIMEOUT", "look_up"]
 KEYRING_TIMEOUT = 60.0
 """Seconds for a keyring to answer, in which its user may have to unlock it."""
 
+_NO_SECRETS = frozenset("HOME HOSTNAME LANG LOGNAME PWD SHELL TMPDIR USER".split())
+"""Variables that every program has, and whose text is part of most paths."""
+
 _LONGEST = 65_536
 """Bytes of a file that is referred to; a key has fewer."""
 
@@ -41,7 +44,7 @@ def look_up(reference: Reference, file: str) -> str:
                     f"The environment variable {reference.name} is not set.",
                     hint=f'Set it, or write "${{{reference.name}:-default}}".',
                 )
-            if reference.name not in os.environ:
+            if reference.name not in os.environ or reference.name in _NO_SECRETS:
                 return text
         case "file":
             text = _file(reference, Path(file).parent)
