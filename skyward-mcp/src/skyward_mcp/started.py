@@ -99,6 +99,7 @@ class StartedPool:
         self._lock = threading.Lock()
         self._enough = threading.Event()
         self._why: SkywardError | None = None
+        self._broken: Exception | None = None
         self._leaving = False
         pool.on(SkywardEvent, self._receive)
         self._thread = threading.Thread(target=self._live, name=f"skyward-mcp-{name}", daemon=True)
@@ -187,8 +188,9 @@ class StartedPool:
                     self.state = "open"
                     self._begin()
             self._enough.wait()
-        finally:
-            self._leave()
+        except Exception as error:
+            self._broken = error
+        self._leave()
 
     def _begin(self) -> None:
         """Run the first script; of a pool that was attached, go on with those it has."""
@@ -228,9 +230,9 @@ class StartedPool:
                 return
         with self._lock:
             self.state = "ending"
-        error: Exception | None = None
+        error = self._broken
         try:
-            self._pool.close(self._why)
+            self._pool.close(self._why or error)
         except Exception as raised:
             error = raised
         # What could not be terminated is a note on what the pool is left by.
