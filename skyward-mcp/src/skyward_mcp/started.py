@@ -199,16 +199,18 @@ class StartedPool:
             run.future.add_done_callback(self._look)
         if self._script is not None:
             self._submit(self._script)
+        self._look()
 
     def _submit(self, script: Script) -> None:
         call = function(run_script)("script.py", script.source.encode(), tuple(script.words), dict(script.variables))
         nodes = range(self._pool.instance_count if script.on == "all" else 1)
-        for node in nodes:
-            run = Run(node=node, future=self._pool.run_async(call, target=node))
-            self._runs.append(run)
+        runs = [Run(node=node, future=self._pool.run_async(call, target=node)) for node in nodes]
+        # All of them, before one that has ended already is looked at.
+        self._runs += runs
+        for run in runs:
             run.future.add_done_callback(self._look)
 
-    def _look(self, _: object) -> None:
+    def _look(self, _: object = None) -> None:
         if not self.keep and all(run.future.done() for run in list(self._runs)):
             self._enough.set()
 
