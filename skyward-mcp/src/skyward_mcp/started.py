@@ -99,6 +99,7 @@ class StartedPool:
         self._lock = threading.Lock()
         self._enough = threading.Event()
         self._why: SkywardError | None = None
+        self._broken: Exception | None = None
         self._leaving = False
         pool.on(SkywardEvent, self._receive)
         self._thread = threading.Thread(target=self._live, name=f"skyward-mcp-{name}", daemon=True)
@@ -187,8 +188,9 @@ class StartedPool:
                     self.state = "open"
                     self._begin()
             self._enough.wait()
-        finally:
-            self._leave()
+        except Exception as error:
+            self._broken = error
+        self._leave()
 
     def _begin(self) -> None:
         """Run the first script; of a pool that was attached, go on with those it has."""
@@ -197,16 +199,18 @@ class StartedPool:
             run.future.add_done_callback(self._look)
         if self._script is not None:
             self._submit(self._script)
+        self._look()
 
     def _submit(self, script: Script) -> None:
         call = function(run_script)("script.py", script.source.encode(), tuple(script.words), dict(script.variables))
         nodes = range(self._pool.instance_count if script.on == "all" else 1)
-        for node in nodes:
-            run = Run(node=node, future=self._pool.run_async(call, target=node))
-            self._runs.append(run)
+        runs = [Run(node=node, future=self._pool.run_async(call, target=node)) for node in nodes]
+        # All of them, before one that has ended already is looked at.
+        self._runs += runs
+        for run in runs:
             run.future.add_done_callback(self._look)
 
-    def _look(self, _: object) -> None:
+    def _look(self, _: object = None) -> None:
         if not self.keep and all(run.future.done() for run in list(self._runs)):
             self._enough.set()
 
@@ -228,9 +232,9 @@ class StartedPool:
                 return
         with self._lock:
             self.state = "ending"
-        error: Exception | None = None
+        error = self._broken
         try:
-            self._pool.close(self._why)
+            self._pool.close(self._why or error)
         except Exception as raised:
             error = raised
         # What could not be terminated is a note on what the pool is left by.
