@@ -56,6 +56,8 @@ class Reporting:
         self._ordered = 0.0
         self._measured: dict[NodeShell, Measured] = {}
         self._busy: dict[NodeShell, tuple[str, float]] = {}
+        # Shows lines that a console holds back.
+        self.shown: Callable[[], object] = bool
         self.emitted = EmittedEvents(dispatcher, partial(self.error, fatal=False))
 
     @property
@@ -139,6 +141,7 @@ class Reporting:
         """Wait until handlers have all lines that were printed so far, but not for long."""
         if self._dispatcher.lines_waiting:
             self._dispatcher.flush(SHOWING)
+        self.shown()
 
     def measured(self, shell: NodeShell, frame: dict[str, Any]) -> None:
         """Report what a node measured, and what it can't measure; nothing while handlers are behind."""

@@ -38,6 +38,7 @@ from skyward.model.spec.trust_setting import Data, opened_as
 from skyward.plan.offers.tried import each
 
 if TYPE_CHECKING:
+    from skyward.console.call_cells import CallCells
     from skyward.engine.instances.meter import Meter
     from skyward.model.spec.spec import Spec
     from skyward.plan.config.request import Request
@@ -121,7 +122,7 @@ def open_pool(
         check_free(request.options.ports)
         opened: OpenPool | None = None
         try:
-            running = _first_that_opens(request, pool_id, dispatcher, meter, begun)
+            running = _first_that_opens(request, pool_id, dispatcher, meter, begun, console.cells)
             opened = OpenPool(running, dispatcher, delivery, stack, meter)
             _open_pools.add(opened)
             for remote, local in request.options.ports:
@@ -267,7 +268,12 @@ def _completed(spec: Spec) -> Spec:
 
 
 def _first_that_opens(
-    request: Request, pool_id: str, dispatcher: Dispatcher, meter: Meter, begun: list[Running]
+    request: Request,
+    pool_id: str,
+    dispatcher: Dispatcher,
+    meter: Meter,
+    begun: list[Running],
+    cells: CallCells | None = None,
 ) -> Running:
     """Open the first spec that can be had; what was begun for it is added to a list, whatever becomes of it."""
     reasons: list[tuple[str, str]] = []
@@ -285,6 +291,8 @@ def _first_that_opens(
         ids = numbers if adopted is None else itertools.chain((adopted.pool_id,), numbers)
         running = Running(evolve(request, adopted=adopted), spec, ids, dispatcher, meter, alternatives=alternatives)
         running.record = LeaseRecord(running)
+        if cells is not None:
+            _follow_cells(running, cells)
         begun.append(running)
         try:
             check_lease(running)
@@ -310,6 +318,13 @@ def _first_that_opens(
     for note in left:
         all_failed.add_note(note)
     raise all_failed from failure
+
+
+def _follow_cells(running: Running, cells: CallCells) -> None:
+    """Record the cell of a notebook that sends each call, and cancel those of an interrupted one."""
+    running.maker.cell, running.dispatch.cells = cells.current, cells
+    running.reporting.shown = cells.flush
+    cells.on_interrupt(lambda cell: running.engine.post(running.dispatch.cancel_cell, cell))
 
 
 def _subscribe(
