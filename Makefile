@@ -21,8 +21,8 @@ DEMO := $(READY)-demo
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test environment environments lock packaging containers clouds frameworks gpus suites slow chaos fuzz everything lint types checks \
-	docs bench clean
+.PHONY: help demo test environment environments lock packaging containers clouds frameworks gpus suites browser slow chaos fuzz everything \
+	lint types checks docs bench clean
 
 help:
 	@echo "make demo       run the README's example, then a sweep and a training on handwritten digits"
@@ -33,6 +33,7 @@ help:
 	@echo "make frameworks train with real frameworks on nodes here, in an environment of its own"
 	@echo "make gpus       run the tests on an NVIDIA GPU, in PYTHON itself, which has torch and JAX for it"
 	@echo "make suites     run what others wrote for joblib, Accelerate and torch on nodes here, beside a reference"
+	@echo "make browser    show notebooks in a real browser; needs chromium"
 	@echo "make slow       run the tests that take long"
 	@echo "make chaos      let everything go wrong on real hosts at random moments, by 200 seeds"
 	@echo "make fuzz       search for bytes that break a link, for SECONDS=600"
@@ -73,6 +74,10 @@ test: $(READY)
 	@.ci/environment .cache/frameworks $(PYTHON) frameworks
 	@touch $@
 
+.cache/browser/.ready: $(LOCKED)
+	@.ci/environment .cache/browser $(PYTHON) browser
+	@touch $@
+
 environment: $(READY)
 
 environments: $(READY) .cache/frameworks/.ready $(OTHERS:%=.cache/python%/.ready)
@@ -98,6 +103,10 @@ gpus:
 
 suites: .cache/frameworks/.ready
 	.cache/frameworks/bin/python -m pytest tests/suites -m suites -n 0 -rP
+
+# Notebooks in chromium, which the system has to have.
+browser: .cache/browser/.ready
+	.cache/browser/bin/python -m pytest tests/notebooks -m browser -n 0 -rP
 
 slow: $(READY)
 	$(BIN)/python -m pytest -m "slow and not chaos and not everything" -n 4 --timeout 300

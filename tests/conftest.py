@@ -20,7 +20,7 @@ from hypothesis import settings
 
 from tests.seeds import announce, share, some
 
-SMALL = ("chaos", "clouds", "containers", "gpus", "packaging", "slow")
+SMALL = ("browser", "chaos", "clouds", "containers", "gpus", "packaging", "slow")
 """Marks of suites that few modules have. The module itself names them, or lies in the folder of that name."""
 
 # A deadline would time the machine and not the code.

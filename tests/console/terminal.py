@@ -69,6 +69,9 @@ class Terminal(io.StringIO):
             self.column = 0
             self._down()
             return
+        if char == "\r":
+            self.column = 0
+            return
         if self.column == self.columns:
             self.column = 0
             self._down()

@@ -27,6 +27,7 @@ from skyward.operands import RightOperand
 from skyward.pending import PendingFunction, PendingFunctionGroup, PendingStream, current_pool, single
 from skyward.plan.config.request import Request, request
 from skyward.plan.config.signature import pool_signature
+from skyward.pool_table import PoolTable
 from skyward.shared_state import SharedState
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ Target = int | Literal["head"] | None
 _Off = Literal[False]
 
 
-class Pool(RightOperand, Mapper, SharedState, Observed, Detachable):
+class Pool(RightOperand, Mapper, SharedState, Observed, Detachable, PoolTable):
     """
     Nodes that decorated functions run on, for the time of a `with` block.
 
@@ -186,8 +187,6 @@ class Pool(RightOperand, Mapper, SharedState, Observed, Detachable):
         """Keep a value for any number of calls of this pool, sent once to each node that needs it; see `sky.put`."""
         ref: Ref[T] = self._running.maker.put(value)
         return ref
-
-    # What there is.
 
     @property
     def name(self) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from attrs import define
 
+from skyward.console.state import State
 from skyward.console.wording import Line, count, lasted, money, several
 
-__all__ = ["Calls", "closing"]
+__all__ = ["Calls", "closing", "closing_of"]
 
 
 @define
@@ -42,6 +43,21 @@ def closing(calls: Calls, seconds: float, nodes: int, cost: float, logs: str = "
     owed = f", {money(cost)}" if cost else ""
     more = f" · {logs}" if logs else ""
     return Line(f"{said}, in {lasted(seconds)}{where}{owed}{more}", "error" if calls.failed else "good")
+
+
+def closing_of(state: State) -> Line | None:
+    """
+    Return what a pool did and cost, as far as its state says so.
+
+    Args:
+        state: What is known.
+
+    >>> closing_of(State(began=1.0, at=3.0, done={0: 2}, wanted=1)).text
+    '2 calls done, in 2.0 s on 1 node'
+    """
+    calls = Calls(sum(state.done.values()), sum(state.failed.values()), state.cancelled)
+    cost = state.final.total_cost if state.final is not None else 0.0
+    return closing(calls, state.at - state.began, len(state.nodes) or state.wanted, cost, state.logs)
 
 
 def _ended(calls: Calls) -> Iterator[str]:

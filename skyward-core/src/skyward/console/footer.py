@@ -8,20 +8,19 @@ import threading
 from abc import ABC, abstractmethod
 from typing import TextIO
 
-from skyward.console.causes import Causes
-from skyward.console.closing import Calls, closing
+from skyward.console.call_cells import CallCells
+from skyward.console.closing import closing_of
 from skyward.console.line_style import dressed
+from skyward.console.notes import Notes
 from skyward.console.screen import Panel, Screen, screen_of
 from skyward.console.state import State, fold
-from skyward.console.wording import Line, count
-from skyward.model.events.event import ALL, Log, Metric, SkywardEvent, TaskCompleted, TaskStarted
+from skyward.console.wording import Line
+from skyward.model.events.event import ALL, Log, Metric, SkywardEvent, TaskStarted
 
 __all__ = ["FooterConsole"]
 
 # Events are folded when the footer is drawn, or when so many have come.
 _PENDING = 2048
-# Lines about failed tasks, in all; the footer counts the rest.
-_FAILURES = 10
 
 
 class FooterConsole(ABC):
@@ -35,6 +34,7 @@ class FooterConsole(ABC):
     """
 
     events: tuple[type[SkywardEvent], ...] = tuple(kind for kind in ALL if kind is not Metric)
+    cells: CallCells | None = None
 
     def __init__(self, stream: TextIO, *, colours: bool = True, screen: Screen | None = None) -> None:
         self.colours = colours
@@ -43,8 +43,7 @@ class FooterConsole(ABC):
         self._lock = threading.Lock()
         self._pending: list[SkywardEvent] = []
         self._state = State()
-        self._causes = Causes()
-        self._failures = 0
+        self._notes = Notes()
         self._panel: Panel | None = None
         self._closed = False
 
@@ -79,10 +78,8 @@ class FooterConsole(ABC):
             return
         if self._panel is None and not self._closed:
             self._panel = self._screen.add(self._draw)
-        if type(event) is TaskCompleted and (event.success or event.stopped or self._enough_failures()):
-            return
-        line = self._causes.tell(event)
-        if line is not None and not line.passing:
+        line = self._notes.line(event)
+        if line is not None:
             self._write(line)
 
     def close(self) -> None:
@@ -91,21 +88,14 @@ class FooterConsole(ABC):
         panel, self._panel = self._panel, None
         if panel is not None:
             self._screen.remove(panel)
-        if self._failures > _FAILURES:
-            self._write(Line(f"{count(self._failures - _FAILURES)} more failed or are tried again", "error"))
+        rest = self._notes.rest()
+        if rest is not None:
+            self._write(rest)
         with self._lock:
             self._fold()
-        state = self._state
-        cost = state.final.total_cost if state.final is not None else 0.0
-        done, failed = sum(state.done.values()), sum(state.failed.values())
-        calls = Calls(done, failed, state.cancelled)
-        last = closing(calls, state.at - state.began, len(state.nodes) or state.wanted, cost, state.logs)
+        last = closing_of(self._state)
         if last is not None:
             self._write(last)
-
-    def _enough_failures(self) -> bool:
-        self._failures += 1
-        return self._failures > _FAILURES
 
     def _write(self, line: Line) -> None:
         self._screen.write(dressed(line, colours=self.colours))

@@ -14,6 +14,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from skyward.console.bar_wording import BAR_STAYS_S, how_far
 from skyward.console.footer import FooterConsole
 from skyward.console.line_style import rich_colour_of
 from skyward.console.minimal import cut, summary
@@ -24,8 +25,6 @@ from skyward.console.wording import count, lasted, money, several
 
 __all__ = ["LiveConsole"]
 
-# Bars that are complete stay for a moment, so that short ones are seen at all.
-_BAR_STAYS_S = 2.0
 _BARS = 4
 _BAR_WIDTH = 32
 # With less than that, one row says all.
@@ -54,7 +53,7 @@ class LiveConsole(FooterConsole):
         """Return the heading, nodes, tasks, bars and cost, as far as there is room for them."""
         if spare < _LEAST_ROWS:
             return [cut(summary(state, now), width, "…" if self.unicode else "...")]
-        bars = {name: bar for name, bar in state.bars.items() if not bar.complete or now - bar.at < _BAR_STAYS_S}
+        bars = {name: bar for name, bar in state.bars.items() if not bar.complete or now - bar.at < BAR_STAYS_S}
         heading, tasks, cost = _heading(state, now), _tasks(state, now), _cost(state, now)
         left = spare - sum(part is not None for part in (heading, tasks, cost))
         shown = list(bars.items())[-min(_BARS, left - left // 2) :] if left else []
@@ -107,27 +106,15 @@ def _bars(bars: Iterable[tuple[str, Bar]], now: float) -> RenderableType | None:
         share = ProgressBar(
             total=bar.total, completed=bar.done, width=_BAR_WIDTH, pulse=bar.total is None, animation_time=now
         )
-        grid.add_row(Text(label), share, Text(_how_far(bar, now)))
+        grid.add_row(Text(label), share, Text(how_far(bar, now)))
     return grid if grid.row_count else None
-
-
-def _how_far(bar: Bar, now: float) -> str:
-    took = (bar.at if bar.complete else now) - bar.since
-    rate = bar.done / took if took > 0 else 0.0
-    if bar.total is None:
-        return f"{count(bar.done)} done"
-    done = f"{count(bar.done)}/{count(bar.total)}"
-    if bar.complete:
-        return f"{done} in {lasted(took)}"
-    return f"{done}, {lasted((bar.total - bar.done) / rate)} left" if rate and took > 1 else done
 
 
 def _cost(state: State, now: float) -> RenderableType | None:
     cost = state.cost
     if cost is None:
         return None
-    # It is reported now and then, and goes on meanwhile.
-    owed = cost.accumulated_cost + cost.hourly_rate * max(0.0, now - cost.at) / 3600
+    owed = state.owed(now)
     kinds = ((cost.spot_count, "spot"), (cost.ondemand_count, "on demand"))
     counts = ", ".join(f"{number} {name}" for number, name in kinds if number)
     text = Text(f"cost   {money(owed)} · {money(cost.hourly_rate)}/h")

@@ -9,6 +9,8 @@ from typing import TextIO
 
 from attrs import define
 
+from skyward.console.beside_bars import beside_bars
+from skyward.console.call_cells import CallCells
 from skyward.console.causes import Causes
 from skyward.console.closing import Calls, closing
 from skyward.console.line_style import dressed
@@ -68,6 +70,7 @@ class LogConsole:
     """
 
     events: tuple[type[SkywardEvent], ...] = tuple(kind for kind in ALL if kind not in _UNHEARD)
+    cells: CallCells | None = None
 
     def __init__(self, stream: TextIO, *, colours: bool = False) -> None:
         self._stream = stream
@@ -178,8 +181,9 @@ class LogConsole:
             self._clock = (second, strftime("%H:%M:%S", localtime(second)))
         written = "".join(f"{self._clock[1]} {text}\n" for text in dressed(line, colours=self._colours))
         try:
-            self._stream.write(written)
-            self._stream.flush()
+            with beside_bars(self._stream):
+                self._stream.write(written)
+                self._stream.flush()
         except (OSError, ValueError):
             # The reader of the pipe has gone, or the stream was closed: there is nothing left to write to.
             return

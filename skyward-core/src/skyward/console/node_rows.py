@@ -11,15 +11,13 @@ from attrs import frozen
 from rich.text import Text
 
 from skyward.console.line_style import rich_colour_of
+from skyward.console.shown_nodes import WAITING, shown_nodes
 from skyward.console.state import NodeView, State
 from skyward.console.wording import count, lasted
 
 __all__ = ["node_rows"]
 
 _STYLES = {"ready": "green", "silent": "yellow", "lost": "red", "stopping": "yellow", "gone": "dim"}
-# Which nodes are shown where there is no room for all of them.
-_ORDER = ("lost", "silent", "bootstrap", "running", "launching", "requested", "stopping", "ready", "gone")
-_WAITING = ("requested", "launching", "running", "bootstrap")
 _SHOWN = ("name", "standing", "cpu", "memory", "gpu", "gpu_memory", "running", "done", "failed", "machine")
 _KEPT_FIRST = ("failed", "running", "done", "gpu", "gpu_memory", "cpu", "memory")
 """What is left out last where the columns are few, after the name and the state; the machine goes first."""
@@ -49,14 +47,10 @@ def node_rows(state: State, now: float, room: int, width: int) -> list[Text]:
     """
     if not state.nodes or room < 1:
         return []
-    chosen = sorted(state.nodes)
-    if len(chosen) > room:
-        by_need = sorted(chosen, key=lambda index: (_ORDER.index(state.nodes[index].state), index))
-        chosen = sorted(by_need[: room - 1])
+    chosen, left_out = shown_nodes(state, room)
     running = Counter(task.node for task in state.running.values())
     rows = [_row(index, state, now, running[index]) for index in chosen]
     shown = _laid_out(rows, width)
-    left_out = Counter(view.state for index, view in state.nodes.items() if index not in set(chosen))
     if left_out:
         rest = ", ".join(f"{count(number)} {name}" for name, number in left_out.items())
         # Where none is shown they are all there is.
@@ -69,10 +63,10 @@ def node_rows(state: State, now: float, room: int, width: int) -> list[Text]:
 def _row(index: int, state: State, now: float, running: int) -> _NodeRow:
     view = state.nodes[index]
     standing = Text(view.state, style=_STYLES.get(view.state, "yellow"))
-    if view.state in _WAITING:
+    if view.state in WAITING:
         standing.append(f" {lasted(now - view.since)}", style="dim")
     detail = view.detail
-    if detail and view.state in _WAITING and now - view.detail_since >= 1:
+    if detail and view.state in WAITING and now - view.detail_since >= 1:
         detail += f" {lasted(now - view.detail_since)}"
     facts = {
         "name": Text(f"node-{index}", style=rich_colour_of(index)),

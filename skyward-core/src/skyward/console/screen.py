@@ -18,6 +18,8 @@ from weakref import WeakKeyDictionary
 
 from attrs import define, field
 
+from skyward.console.beside_bars import beside_bars
+
 __all__ = ["GRACE_S", "INTERVAL_S", "Panel", "Screen", "screen_of"]
 
 INTERVAL_S = 0.2
@@ -110,7 +112,8 @@ class Screen:
         Args:
             lines: Without their ends.
         """
-        with self._lock:
+        # Before the lock: a thread that draws a bar may wait for it, and not the other way round.
+        with beside_bars(self._stream), self._lock:
             self._send("".join(f"{line}\n" for line in lines))
 
     def draw(self) -> None:

@@ -49,7 +49,7 @@ from skyward.model.events.event import (
 )
 from skyward.plain import plain_line
 
-__all__ = ["Bar", "NodeView", "RunningTask", "State", "fold", "step"]
+__all__ = ["Bar", "NodeState", "NodeView", "RunningTask", "State", "fold", "step"]
 
 NodeState: TypeAlias = Literal[
     "requested", "launching", "running", "bootstrap", "ready", "silent", "lost", "stopping", "gone"
@@ -150,6 +150,14 @@ class State:
     def ended(self) -> int:
         """Return how many tasks have ended."""
         return sum(self.done.values()) + sum(self.failed.values())
+
+    def owed(self, now: float) -> float:
+        """Return what is owed by now, in USD: it is reported now and then, and goes on meanwhile."""
+        if self.final is not None:
+            return self.final.total_cost
+        if self.cost is None:
+            return 0.0
+        return self.cost.accumulated_cost + self.cost.hourly_rate * max(0.0, now - self.cost.at) / 3600
 
     def rate(self, now: float) -> float:
         """Return how many tasks ended a second, over the last few seconds."""

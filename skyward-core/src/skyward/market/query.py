@@ -15,6 +15,7 @@ from skyward.model.accelerators.accelerator import Accelerator, accelerator
 from skyward.model.accelerators.catalogue import CATALOGUE
 from skyward.model.fields.memory import gigabytes
 from skyward.model.fields.setting import nearest, positive, text, whole
+from skyward.model.instances.offer_table import OfferList
 from skyward.plan.offers.wanted import Order, Wanted, order
 
 if TYPE_CHECKING:
@@ -271,7 +272,7 @@ class Query:
 
     def all(self) -> Listed:
         """Return all offers asked for, as a list."""
-        found: Listed = self.offers.look_up(self.wanted, OfferStore.find)
+        found: Listed = self.offers.look_up(self.wanted, OfferStore.find, OfferList)
         return found
 
     def first(self) -> Any:

@@ -69,7 +69,7 @@ def spread(
     for index, (node, _) in enumerate(places):
         sink = sinks[index] if len(sinks) > 1 else sinks[0]
         call = Call(first.function, first.payload, sink, timeout=first.timeout, streams=first.streams, index=index)
-        call.caller = first.caller
+        call.caller, call.cell = first.caller, first.cell
         call.queue_timeout, call.deadline = first.queue_timeout, first.deadline
         call.broadcast = first.broadcast or (calls[0].id if calls else call.id)
         call.trail = None if first.trail is None else first.trail.copy()

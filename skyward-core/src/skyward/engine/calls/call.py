@@ -125,12 +125,13 @@ class Call:
         index: Its place among the calls of its sink.
         broadcast: Number of its broadcast, which all ranks share; 0 for another call.
         caller: Which turns it takes among the calls that wait.
+        cell: The cell of a notebook that sent it; empty elsewhere.
     """
 
     __slots__ = (
-        "asked", "attempt", "began", "broadcast", "caller", "cancelled", "deadline", "feeder", "function", "gave", "id",
-        "index", "interruptions", "lane", "members", "node", "on", "payload", "queue_timeout", "retries", "retry",
-        "sent", "sink", "streams", "timeout", "trail", "until", "window",
+        "asked", "attempt", "began", "broadcast", "caller", "cancelled", "cell", "deadline", "feeder", "function", "gave",
+        "id", "index", "interruptions", "lane", "members", "node", "on", "payload", "queue_timeout", "retries",
+        "retry", "sent", "sink", "streams", "timeout", "trail", "until", "window",
     )  # fmt: skip
 
     def __init__(
@@ -150,6 +151,7 @@ class Call:
         index: int = 0,
         broadcast: int = 0,
         caller: int = 0,
+        cell: str = "",
     ) -> None:
         self.id = next(_ids)
         self.function = function
@@ -168,6 +170,7 @@ class Call:
         self.index = index
         self.broadcast = broadcast
         self.caller = caller
+        self.cell = cell
         self.attempt = 1
         self.on: int | None = None
         self.lane = 0

@@ -65,6 +65,8 @@ class CallMaker:
         self._arguments = Arguments(self._buffers)
         self.put, self.refs = self._arguments.put, self._buffers.refs
         self._learnt: OrderedDict[bytes, Learnt] = OrderedDict()
+        # Names the cell of a notebook that makes a call.
+        self.cell: Callable[[], str] = str
 
     def go_far(self) -> None:
         """Record that calls leave this machine."""
@@ -116,6 +118,7 @@ class CallMaker:
             feeder=feeder,
             index=index,
             caller=caller or threading.get_ident(),
+            cell=self.cell(),
         )
         made.trail = trail
         return made
@@ -132,6 +135,8 @@ class CallMaker:
             self._learnt.popitem(last=False)
         timeout = function.timeout or self._options.default_compute_timeout or 0.0
         retries, interruptions = function.retries, self._options.retry_on_interruption
+        # Items may be pulled in another thread, when a later cell runs.
+        cell = self.cell()
 
         def make(args: tuple[Any, ...], index: int) -> Call:
             self._shipping.send_new()
@@ -148,6 +153,7 @@ class CallMaker:
                 interruptions=interruptions,
                 index=index,
                 caller=caller,
+                cell=cell,
             )
             made.trail = trail
             return made

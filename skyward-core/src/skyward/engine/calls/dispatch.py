@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import Any
 
+from skyward.console.call_cells import CallCells
 from skyward.engine.calls.answer import Answer
 from skyward.engine.calls.batches import in_parts
 from skyward.engine.calls.call import Call, Observer
@@ -20,7 +21,7 @@ from skyward.engine.nodes.member import Member
 from skyward.engine.nodes.node_link import NodeLink
 from skyward.engine.pool.event_loop import EngineLoop
 from skyward.link.frames import Frame, Kind
-from skyward.link.messages import CALL, RESULT, Status, decode_calls, decode_result
+from skyward.link.messages import CALL, RESULT, Status, decode_calls, decode_result, task_of
 from skyward.link.payload import decode
 from skyward.node.agent.fds import close_all
 from skyward.plan.pool.lanes import AHEAD_CALLS, LaneKey
@@ -67,6 +68,8 @@ class Dispatch:
             unsent=self._unsent,
         )
         self._closed: Answer | None = None
+        self.cells: CallCells | None = None
+        self._interrupted: set[str] = set()
         self._retrying = Retrying(engine, end=self._end, renew=self._renew, queue=self._send_again)
         self.pause = self._retrying.pause
         self.silent = SilentNodes(
@@ -142,7 +145,7 @@ class Dispatch:
         """Return whether nothing runs on a node."""
         return not self._scheduler.busy(node)
 
-    def submit(self, calls: Iterable[Call]) -> None:
+    def submit(self, calls: Sequence[Call]) -> None:
         """Queue calls."""
         now = time.monotonic()
         for call in calls:
@@ -153,6 +156,7 @@ class Dispatch:
             self._calls[call.id] = call
             self._deadlines.add(call)
             self._sending.queue(call)
+        self._note_cells(calls)
         self._sending.assign()
 
     def submit_group(self, calls: list[Call], places: list[tuple[int, int]]) -> None:
@@ -169,6 +173,7 @@ class Dispatch:
             self._deadlines.add(call)
         members = [(call.id, node, rank) for call, (node, rank) in zip(calls, places, strict=True)]
         self._scheduler.submit_group(members, caller=calls[0].caller)
+        self._note_cells(calls)
         self._sending.assign()
 
     def cancel(self, calls: Iterable[Call]) -> None:
@@ -186,6 +191,19 @@ class Dispatch:
         for call in filter(self._retrying.forget, wanted):
             self._end_cancelled(call)
         self._sending.assign()
+
+    def cancel_cell(self, cell: str) -> None:
+        """Stop every call that a cell of a notebook has sent, and those of its that are still to come."""
+        self._interrupted.add(cell)
+        self.cancel([call for call in self._calls.values() if call.cell == cell])
+
+    def _note_cells(self, calls: Sequence[Call]) -> None:
+        """Record the cells of calls that have come, and stop those of interrupted ones."""
+        if self.cells is not None:
+            for call in calls:
+                self.cells.sent(str(task_of(call.id)), call.cell)
+            if self._interrupted:
+                self.cancel([call for call in calls if call.cell in self._interrupted])
 
     def cancel_all(self) -> None:
         """Stop every call."""

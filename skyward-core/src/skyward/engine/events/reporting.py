@@ -59,6 +59,8 @@ class Reporting:
         self._measured: dict[NodeShell, Measured] = {}
         self._busy: dict[NodeShell, tuple[str, float]] = {}
         self.trails = Trails()
+        # Shows lines that a console holds back.
+        self.shown: Callable[[], object] = bool
         self.emitted = EmittedEvents(dispatcher, partial(self.error, fatal=False))
 
     @property
@@ -151,6 +153,7 @@ class Reporting:
         """Wait until handlers have all lines that were printed so far, but not for long."""
         if self._dispatcher.lines_waiting:
             self._dispatcher.flush(SHOWING)
+        self.shown()
 
     def measured(self, shell: NodeShell, frame: dict[str, Any]) -> None:
         """Report what a node measured, and what it can't measure; nothing while handlers are behind."""

@@ -42,6 +42,7 @@ from skyward.model.spec.trust_setting import Data, opened_as
 from skyward.plan.offers.tried import each
 
 if TYPE_CHECKING:
+    from skyward.console.call_cells import CallCells
     from skyward.engine.instances.meter import Meter
     from skyward.model.events.follower import Follower
     from skyward.model.spec.spec import Spec
@@ -139,7 +140,7 @@ def open_pool(
         check_free(request.options.ports)
         opened: OpenPool | None = None
         try:
-            running = _first_that_opens(pool, request, pool_id, dispatcher, following, meter, begun)
+            running = _first_that_opens(pool, request, pool_id, dispatcher, following, meter, begun, console.cells)
             opened = OpenPool(running, dispatcher, delivery, following, stack, meter)
             _open_pools.add(opened)
             for remote, local in request.options.ports:
@@ -297,6 +298,7 @@ def _first_that_opens(
     following: Following,
     meter: Meter,
     begun: list[Running],
+    cells: CallCells | None = None,
 ) -> Running:
     """Open the first spec that can be had; what was begun for it is added to a list, whatever becomes of it."""
     reasons: list[tuple[str, str]] = []
@@ -314,6 +316,8 @@ def _first_that_opens(
         ids = numbers if adopted is None else itertools.chain((adopted.pool_id,), numbers)
         running = Running(evolve(request, adopted=adopted), spec, ids, dispatcher, meter, alternatives=alternatives)
         running.record = LeaseRecord(running)
+        if cells is not None:
+            _follow_cells(running, cells)
         begun.append(running)
         try:
             following.begin(running.reporting.trails, hooks.followers(spec.plugins, pool))
@@ -340,6 +344,13 @@ def _first_that_opens(
     for note in left:
         all_failed.add_note(note)
     raise all_failed from failure
+
+
+def _follow_cells(running: Running, cells: CallCells) -> None:
+    """Record the cell of a notebook that sends each call, and cancel those of an interrupted one."""
+    running.maker.cell, running.dispatch.cells = cells.current, cells
+    running.reporting.shown = cells.flush
+    cells.on_interrupt(lambda cell: running.engine.post(running.dispatch.cancel_cell, cell))
 
 
 def _subscribe(

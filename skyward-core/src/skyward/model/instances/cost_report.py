@@ -5,11 +5,18 @@ What a pool costs, and where its time went.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Literal
 
 from attrs import frozen
 
+from skyward.markup import DIM, FRAME, cell, element, escaped, table
+
 __all__ = ["Cost", "FirstResult", "NodeReceipt", "Receipt", "money"]
+
+# Machines that a notebook shows; the rest is counted.
+_ROWS = 50
+_HEADS = ("node", "machine", "billed", "booting", "preparing", "computing", "idle", "ending", "cost", "")
 
 
 def money(usd: float) -> str:
@@ -170,3 +177,52 @@ class Receipt:
         0.0
         """
         return math.fsum(getattr(node, what) for node in self.nodes)
+
+    def _repr_html_(self) -> str:
+        """Return the receipt as a table, for notebooks."""
+        return _receipt_html(self)
+
+
+def _receipt_html(receipt: Receipt) -> str:
+    parts = [element("div", line) for line in _lines(receipt)]
+    if receipt.nodes:
+        parts.append(table(map(_row, receipt.nodes[:_ROWS]), _HEADS))
+    if len(receipt.nodes) > _ROWS:
+        parts.append(element("div", escaped(f"+ {len(receipt.nodes) - _ROWS:,} more"), DIM))
+    return element("div", "".join(parts), FRAME)
+
+
+def _lines(receipt: Receipt) -> Iterator[str]:
+    saved = f", {money(receipt.savings)} less than on demand" if receipt.savings > 0 else ""
+    yield f"{element('b', escaped(money(receipt.total_cost)))} {escaped(f'for {_time(receipt.seconds)}{saved}')}"
+    if receipt.foreseen is not None:
+        yield element("span", escaped(f"foreseen {money(receipt.foreseen)}"), DIM)
+    if receipt.first_result is not None:
+        yield element("span", escaped(f"first result after {_time(receipt.first_result.total)}"), DIM)
+    if receipt.lingering:
+        most = f", for {money(receipt.linger_cost)} more at most" if receipt.linger_cost else ""
+        waits = f"{receipt.lingering} waiting for the next pool for {_time(receipt.linger_s)}{most}"
+        yield element("span", escaped(waits), DIM)
+
+
+def _row(node: NodeReceipt) -> list[str]:
+    kind = " ".join(filter(None, ("spot" if node.spot else "", node.instance_type, node.accelerator or "")))
+    spent = (node.booting, node.preparing, node.computing, node.idle, node.ending)
+    notes = " · ".join(filter(None, (node.reason, "" if node.ended else "may still be billed")))
+    facts = [
+        f"node-{node.node}",
+        f"{node.provider} {node.instance_id} {kind}".strip(),
+        _time(node.billed_seconds),
+        *map(_time, spent),
+        money(node.cost),
+        notes,
+    ]
+    return [cell(escaped(fact)) for fact in facts]
+
+
+def _time(seconds: float) -> str:
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -15,6 +15,7 @@ from skyward.model.accelerators.catalogue import CATALOGUE
 from skyward.model.accelerators.device import FormFactor
 from skyward.model.fields.memory import written
 from skyward.model.instances.details import NONE, Details, details
+from skyward.model.instances.offer_table import offers_html
 
 if TYPE_CHECKING:
     from skyward.model.spec.spec import Architecture
@@ -173,3 +174,7 @@ class Offer:
     def price(self, *, spot: bool) -> float | None:
         """Return what an hour costs in USD, as spot or on demand; None where it is not sold so."""
         return self.spot_price if spot else self.on_demand_price
+
+    def _repr_html_(self) -> str:
+        """Return the offer as a table of one row, for notebooks."""
+        return offers_html([self])

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
-from skyward.node.task.task_context import current, emit_from_task
+from skyward.node.task.progress_report import INTERVAL, ProgressReport, label_of
+from skyward.node.task.task_context import current
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,9 +13,6 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 __all__ = ["INTERVAL", "track"]
-
-INTERVAL = 0.1
-"""Seconds between two reports."""
 
 
 def track(iterable: Iterable[T], *, total: int | None = None, label: str = "") -> Iterator[T]:
@@ -38,25 +34,16 @@ def track(iterable: Iterable[T], *, total: int | None = None, label: str = "") -
     if context is None:
         yield from iterable
         return
-    from skyward.model.events.event import Progress  # What a worker needs to start is less.
-
     if total is None:
         length = getattr(type(iterable), "__len__", None)
         total = length(iterable) if length is not None else None
-    if not label:
-        info = context.info()
-        rank = f" {info.global_worker_index}" if info.broadcast and info.total_workers > 1 else ""
-        label = f"{context.function or 'task'}{rank}"
-    done, reported = 0, time.monotonic()
-    emit_from_task(Progress(label=label, done=0, total=total))
+    report = ProgressReport(label or label_of(context), total)
+    done = 0
     try:
         for item in iterable:
             yield item
             done += 1
-            now = time.monotonic()
-            if now - reported >= INTERVAL:
-                reported = now
-                emit_from_task(Progress(label=label, done=done, total=total))
+            report.advance(done)
     finally:
         # Also where the loop was left early, which is as far as it came.
-        emit_from_task(Progress(label=label, done=done, total=total))
+        report.finish(done)

@@ -47,6 +47,7 @@ from skyward.node.worker.standard_descriptors import DESCRIPTORS
 from skyward.node.worker.store_lookup import StoreLookup
 from skyward.node.worker.streams import Interrupted
 from skyward.node.worker.tagged_lines import TaggedStream, send_all
+from skyward.node.worker.tqdm_bridge import bridge_when_imported
 
 _REMEMBERED = 1024
 
@@ -317,6 +318,7 @@ def main() -> None:
     os.chdir(config["directory"])
     sys.path.insert(0, config["directory"])
     _install_streams(config["slots"])
+    bridge_when_imported()
     recycling.bound(share_of_memory())
     setting = Setting(facts=config["facts"])
     slot_table = SlotTable(SLOT_TABLE_FD, config["slots"])
