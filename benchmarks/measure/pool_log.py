@@ -30,7 +30,7 @@ def happenings() -> list[Any]:
     from skyward.model.events import event as events
 
     now = time.monotonic()
-    call: Any = SimpleNamespace(id=7, function=SimpleNamespace(name="train"), asked=now, began=now, node=0)
+    call: Any = SimpleNamespace(id=7, function=SimpleNamespace(name="train"), asked=now, began=now, on=0)
     done: Any = SimpleNamespace(failed=False, stopped=False, node=0)
     ready = events.NodeSuspected(node=3, silent=16.0, reason="nothing was heard")
     lines = [LogLine(7, LINE)]

@@ -54,7 +54,7 @@ def make() -> Iterator[Make]:
 
 def call(number: int, function: str = "train") -> Any:
     now = time.monotonic()
-    return SimpleNamespace(id=number, function=SimpleNamespace(name=function), asked=now - 0.5, began=now - 0.25)
+    return SimpleNamespace(id=number, function=SimpleNamespace(name=function), asked=now - 0.5, began=now - 0.25, on=1)
 
 
 def answer(*, failed: bool = False, stopped: bool = False, node: int | None = 0) -> Any:

@@ -29,7 +29,7 @@ from skyward.model.instances.instance import InstanceInfo
 _INSTANCE_FACTS = "instance_id node spot provider ip instance_type price_on_demand price_spot accelerator"
 
 FIELDS = {
-    "ClusterRequested": "spec",
+    "ClusterRequested": "spec logs",
     "InstanceRequested": "node",
     "BootstrapRequested": "",
     "ShutdownRequested": "reason",

@@ -21,8 +21,8 @@ def taken(batch: StoredCalls, now: float = 2.0) -> list[tuple[str, dict[str, Any
 def test_calls_that_ended_well_share_a_line() -> None:
     """With their times in microseconds, and the names of their functions once."""
     batch = StoredCalls(BITS)
-    batch.add(ended(5))
-    batch.add(ended(6, how=CANCELLED))
+    batch.add([ended(5)], 2.0)
+    batch.add([ended(6, how=CANCELLED)], 2.0)
     [(kind, facts)] = taken(batch, now=3.0)
     assert "calls" == kind
     times = (0, 0, 1_500_000, 250_000, 250_000)
@@ -33,7 +33,7 @@ def test_calls_that_ended_well_share_a_line() -> None:
 def test_a_failure_has_a_line_with_its_error() -> None:
     """Cleared of secrets, with the attempt that it was."""
     batch = StoredCalls(BITS)
-    batch.add(ended(5 | 2 << BITS, how=FAILED, again=True, error="a secret"))
+    batch.add([ended(5 | 2 << BITS, how=FAILED, again=True, error="a secret")], 2.0)
     [(kind, facts)] = taken(batch)
     assert "failed" == kind
     assert (5, 3, True, "A SECRET") == (facts["task"], facts["attempt"], facts["again"], facts["error"])
@@ -42,7 +42,7 @@ def test_a_failure_has_a_line_with_its_error() -> None:
 def test_a_call_that_never_began_only_waited() -> None:
     """It has no node either."""
     batch = StoredCalls(BITS)
-    batch.add((5, "f", -1, 1.0, 0.0, 2.0, CANCELLED, False, None))
+    batch.add([(5, "f", -1, 1.0, 0.0, 2.0, CANCELLED, False, None)], 2.0)
     [(_, facts)] = taken(batch)
     assert [(5, 1, 0, -1, 1_000_000, 1_000_000, 0, CANCELLED)] == facts["rows"]
 
@@ -52,7 +52,7 @@ def test_what_is_too_much_is_counted() -> None:
     batch = StoredCalls(BITS)
     many = int(BURST) + 100
     for number in range(many):
-        batch.add(ended(number))
+        batch.add([ended(number)], 2.0)
     lines = dict(taken(batch))
     assert int(BURST) == len(lines["calls"]["rows"])
     assert (100, 0, 0) == tuple(lines["counted"][how] for how in ("ok", "failed", "cancelled"))
@@ -63,8 +63,8 @@ def test_failures_have_room_of_their_own() -> None:
     """However many calls end well."""
     batch = StoredCalls(BITS)
     for number in range(int(BURST) + 100):
-        batch.add(ended(number))
-    batch.add(ended(7, how=FAILED, error="bad"))
+        batch.add([ended(number)], 2.0)
+    batch.add([ended(7, how=FAILED, error="bad")], 2.0)
     assert "failed" in dict(taken(batch))
 
 
@@ -72,10 +72,10 @@ def test_room_comes_back_with_time() -> None:
     """So many a second."""
     batch = StoredCalls(BITS)
     for number in range(int(BURST)):
-        batch.add(ended(number))
+        batch.add([ended(number)], 2.0)
     taken(batch, now=2.0)
     for number in range(int(RATE) + 100):
-        batch.add(ended(number, at=3.0))
+        batch.add([ended(number, at=3.0)], 3.0)
     assert int(RATE) == len(dict(taken(batch, now=3.0))["calls"]["rows"])
 
 

@@ -29,7 +29,7 @@ from skyward.model.events.event import ClusterReady, Metrics, ShutdownRequested,
 from skyward.plan.logs.event_record import LASTING, LONGEST, facts_of, plain
 from skyward.plan.logs.hidden_values import Hidden
 from skyward.plan.logs.log_format import CANCELLED, FAILED, OK, STREAMS, Stream, line_record, record
-from skyward.plan.logs.stored_calls import StoredCalls
+from skyward.plan.logs.stored_calls import LONG_S, Ended, StoredCalls
 
 if TYPE_CHECKING:
     from skyward.engine.calls.answer import Answer
@@ -94,7 +94,9 @@ class StoredLog:
         self._chars_came = self._chars_wrote = 0
         self._lost = [0, 0, 0]
         self._lost_said = [0, 0, 0]
-        self._running: dict[int, tuple[str, int, float]] = {}
+        self._ended: deque[Ended] = deque()
+        self._running: dict[int, Call] = {}
+        self._asleep = False
         self._measured_at: dict[int, float] = {}
         self._calls = StoredCalls(TASK_BITS)
         self._number = 0
@@ -124,7 +126,7 @@ class StoredLog:
             self._lost[2] += 1
             return
         self._queue.append((_EVENT, event))
-        if not self._wake.is_set():
+        if self._asleep:
             self._wake.set()
 
     def lines(self, node: int, stream: int, lines: list[LogLine]) -> None:
@@ -137,31 +139,29 @@ class StoredLog:
         self._came += len(lines)
         self._chars_came += chars
         self._queue.append((_LINES, time.time(), node, stream, lines, chars))
-        if not self._wake.is_set():
+        if self._asleep:
             self._wake.set()
 
     def began(self, call: Call, node: int) -> None:
         """Take that an attempt began, in the engine's loop."""
-        self._running[call.id] = (call.function.name, node, call.began)
-        if not self._wake.is_set():
+        self._running[call.id] = call
+        if self._asleep:
             self._wake.set()
 
     def ended(self, call: Call, answer: Answer, *, again: bool) -> None:
         """Take how an attempt ended, in the engine's loop."""
         ran = self._running.pop(call.id, None)
-        if self._came - self._wrote >= self._limit or self._broken:
+        if self._broken or len(self._ended) >= self._limit:
             self._lost[1] += 1
             return
-        self._came += 1
         error, how = None, OK
         if answer.failed:
             how = CANCELLED if answer.stopped else FAILED
             error = answer.headline() if how == FAILED else None
         node = answer.node if answer.node is not None else -1
         began = call.began if ran is not None else 0.0
-        ended = (call.id, call.function.name, node, call.asked, began, time.monotonic(), how, again, error)
-        self._queue.append((_CALL, ended))
-        if not self._wake.is_set():
+        self._ended.append((call.id, call.function.name, node, call.asked, began, time.monotonic(), how, again, error))
+        if self._asleep:
             self._wake.set()
 
     def close(self, how: str, reason: str, receipt: object | None) -> None:
@@ -195,10 +195,7 @@ class StoredLog:
             self._open()
             while not self._closing.is_set():
                 self._write()
-                # While calls run it looks once a second for those that take long.
-                if not self._queue:
-                    self._wake.wait(1.0 if self._running else None)
-                self._wake.clear()
+                self._sleep()
                 self._closing.wait(EVERY_S)
             self._write()
             self._finish()
@@ -211,6 +208,15 @@ class StoredLog:
             for segments in self._segments.values():
                 segments.close()
             LOCKS.release(self.pool_id, over=True)
+
+    def _sleep(self) -> None:
+        """Wait until something happens; while calls run, a second at most, for those of them that take long."""
+        self._wake.clear()
+        self._asleep = True
+        # Before the last look: what comes after it finds this thread asleep, and wakes it.
+        if not (self._queue or self._ended or self._closing.is_set()):
+            self._wake.wait(1.0 if self._running else None)
+        self._asleep = False
 
     def _open(self) -> None:
         private.directory(self.folder, hint=STATE_HINT)
@@ -233,17 +239,15 @@ class StoredLog:
         now = time.monotonic()
         for _ in range(len(self._queue)):
             item = self._queue.popleft()
-            if item[0] == _CALL:
-                self._wrote += 1
-                self._calls.add(item[1])
-            elif item[0] == _LINES:
+            if item[0] == _LINES:
                 texts["output"].extend(self._lines_of(*item[1:5]))
                 self._wrote += len(item[4])
                 self._chars_wrote += item[5]
             else:
                 self._event(item[1], texts)
+        self._calls.add([self._ended.popleft() for _ in range(len(self._ended))], now)
         wall = time.time()
-        self._calls.running(self._running.copy(), now)
+        self._calls.running(self._running_for_long(now), now)
         for kind, facts in self._calls.take(now, wall, self._hidden.clear):
             at = facts.pop("t", wall)
             texts["calls"].append(self._next(at, kind, facts))
@@ -254,6 +258,15 @@ class StoredLog:
             texts["events"].append(self._next(wall, "lost", facts))
         for stream, lines in texts.items():
             self._append(stream, lines)
+
+    def _running_for_long(self, now: float) -> dict[int, tuple[str, int, float]]:
+        # A copy, as the engine's loop goes on.
+        running = self._running.copy().items()
+        return {
+            number: (call.function.name, -1 if call.on is None else call.on, call.began)
+            for number, call in running
+            if now - call.began >= LONG_S
+        }
 
     def _lines_of(self, at: float, node: int, stream: int, lines: list[LogLine]) -> list[str]:
         whole = [line.text if len(line.text) <= LONGEST else _cut(line.text) for line in lines]
@@ -310,10 +323,11 @@ class StoredLog:
         """End the log, and say so once."""
         self._broken = True
         self._queue.clear()
+        self._ended.clear()
         _log.warning("The stored log %s ends here, and the pool goes on without it: %s", self.folder, error)
 
 
-_EVENT, _LINES, _CALL = range(3)
+_EVENT, _LINES = range(2)
 
 
 def _cut(text: str) -> str:

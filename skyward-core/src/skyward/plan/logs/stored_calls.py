@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from attrs import define
@@ -14,7 +14,7 @@ __all__ = ["BURST", "LONG_S", "RATE", "StoredCalls", "Ended"]
 RATE = 2000.0
 """Calls a second that have a row each, in the long run; the others are counted. As many failures have one, too."""
 
-BURST = 20_000.0
+BURST = 5_000.0
 """Calls that may have theirs at once, after a time without any."""
 
 LONG_S = 1.0
@@ -32,16 +32,6 @@ class _Room:
     left: float = BURST
     at: float | None = None
 
-    def granted(self, now: float) -> bool:
-        if self.left < 1.0:
-            self.refill(now)
-        elif self.at is None:
-            self.at = now
-        if self.left < 1.0:
-            return False
-        self.left -= 1.0
-        return True
-
     def refill(self, now: float) -> None:
         self.left = min(BURST, self.left + (now - (self.at or now)) * RATE)
         self.at = now
@@ -55,7 +45,7 @@ class StoredCalls:
         bits: How many bits of an attempt's id name its task; those above count the attempts before it.
 
     >>> batch = StoredCalls(48)
-    >>> batch.add((5, "f", 0, 1.0, 1.5, 2.0, OK, False, None))
+    >>> batch.add([(5, "f", 0, 1.0, 1.5, 2.0, OK, False, None)], 2.0)
     >>> list(batch.take(2.5, 100.0, lambda text: text))
     [('calls', {'t': 100.0, 'fn': ['f'], 'rows': [(5, 1, 0, 0, 1500000, 500000, 500000, 0)]})]
     """
@@ -70,22 +60,30 @@ class StoredCalls:
         self._long: dict[int, tuple[str, int, float]] = {}
         self._said: set[int] = set()
 
-    def add(self, ended: Ended) -> None:
+    def add(self, attempts: Iterable[Ended], now: float) -> None:
         """
-        Take an attempt that ended.
+        Take attempts that ended.
 
         Args:
-            ended: The attempt; its times are monotonic.
+            attempts: The attempts; their times are monotonic.
+            now: The monotonic time.
         """
-        how, now = ended[6], ended[5]
-        if self._rooms[how].granted(now):
-            (self._failed if how == FAILED else self._rows).append(ended)
-            return
-        counts = self._counted.get((ended[1], ended[2]))
-        if counts is None:
-            counts = self._counted[ended[1], ended[2]] = [[0, 0, 0], 0.0, now]
-        counts[0][how] += 1
-        counts[1] += now - ended[4] if ended[4] else 0.0
+        for room in (self._rooms[OK], self._rooms[FAILED]):
+            room.refill(now)
+        rooms, rows, counted = self._rooms, self._rows, self._counted
+        for ended in attempts:
+            how = ended[6]
+            room = rooms[how]
+            # Without a call where there is room, for there may be tens of thousands a second.
+            if room.left >= 1.0:
+                room.left -= 1.0
+                (self._failed if how == FAILED else rows).append(ended)
+                continue
+            counts = counted.get((ended[1], ended[2]))
+            if counts is None:
+                counts = counted[ended[1], ended[2]] = [[0, 0, 0], 0.0, ended[5]]
+            counts[0][how] += 1
+            counts[1] += ended[5] - ended[4] if ended[4] else 0.0
 
     def running(self, running: Mapping[int, tuple[str, int, float]], now: float) -> None:
         """
@@ -110,8 +108,6 @@ class StoredCalls:
             wall: The same moment in seconds since 1970.
             clear: Clears a text of secrets.
         """
-        for room in (self._rooms[OK], self._rooms[FAILED]):
-            room.refill(now)
         long, self._long = self._long, {}
         for number, (function, node, began) in long.items():
             task, attempt = self._numbers(number)
@@ -167,6 +163,5 @@ class StoredCalls:
 def _times(now: float, sent: float, began: float, ended: float) -> tuple[int, int, int]:
     """Return in microseconds how long ago it was sent, how long it waited, and how long it ran."""
     sent = sent or began or ended
-    if not began:
-        return round((now - sent) * 1e6), round((ended - sent) * 1e6), 0
-    return round((now - sent) * 1e6), round((began - sent) * 1e6), round((ended - began) * 1e6)
+    begun = began or ended
+    return round((now - sent) * 1e6), round((begun - sent) * 1e6), round((ended - begun) * 1e6)
