@@ -95,7 +95,12 @@ def test_completing_loads_no_distribution() -> None:
     )
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "skyward.cli.candidates" in loaded
-    assert set() == {name for name in loaded if name.startswith("skyward_")} | loaded & {"asyncssh", "rich", "pluggy"}
+    assert set() == {name for name in loaded if name.startswith("skyward_")} | loaded & {
+        "asyncio",
+        "asyncssh",
+        "rich",
+        "pluggy",
+    }
     assert "local\t" in done.stdout
 
 
