@@ -20,6 +20,13 @@ from skyward.cli.completion_scripts import SCRIPTS
 
 BIN = Path(sys.executable).parent
 
+# Shells want the terminal to be that of their session.
+_OWN_TERMINAL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
 
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -95,7 +102,12 @@ def test_completing_loads_no_distribution() -> None:
     )
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "skyward.cli.candidates" in loaded
-    assert set() == {name for name in loaded if name.startswith("skyward_")} | loaded & {"asyncssh", "rich", "pluggy"}
+    assert set() == {name for name in loaded if name.startswith("skyward_")} | loaded & {
+        "asyncio",
+        "asyncssh",
+        "rich",
+        "pluggy",
+    }
     assert "local\t" in done.stdout
 
 
@@ -121,16 +133,22 @@ def test_a_fresh_shell_completes(shell: str, state: Path) -> None:
 def _on_a_terminal(command: list[str], typed: list[str], wanted: str, folder: Path) -> str:
     """Type into a shell on a terminal of its own, until something is shown."""
     here, there = pty.openpty()
-    env = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "TERM": "vt100", "HOME": str(folder), "PS1": "> "}
+    env = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "TERM": "xterm", "HOME": str(folder), "PS1": "> "}
     with subprocess.Popen(
-        command, stdin=there, stdout=there, stderr=there, cwd=folder, env=env, start_new_session=True
+        [sys.executable, "-c", _OWN_TERMINAL, *command],
+        stdin=there,
+        stdout=there,
+        stderr=there,
+        cwd=folder,
+        env=env,
+        start_new_session=True,
     ) as running:
         os.close(there)
         try:
             shown = ""
             for text in typed:
                 # What is typed before the prompt is there would be shown by the terminal, and not completed.
-                shown += _read(here, time.monotonic() + 20.0, lambda said: "> " in said)
+                shown += _read(here, time.monotonic() + 20.0, lambda said: "> " in said or "# " in said)
                 os.write(here, text.encode())
             return shown + _read(here, time.monotonic() + 20.0, lambda said: wanted in said)
         finally:

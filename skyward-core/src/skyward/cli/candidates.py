@@ -132,7 +132,7 @@ def _pools(current: str) -> Iterator[Candidate]:
 
 def _detached() -> Iterator[Candidate]:
     """Read the first lines of what is written down of detached pools; the rest takes the classes of pools."""
-    from skyward.engine.guardian.journal import journal_path
+    from skyward.engine.guardian.state_folder import journal_path
 
     for path in sorted(journal_path().with_name("detached").glob("[!.]*")):
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError), path.open("rb") as file:

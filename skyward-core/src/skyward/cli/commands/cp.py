@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
@@ -58,6 +57,8 @@ def run(options: Namespace) -> int:
     Raises:
         UsageError: If not exactly one of both is on a node.
     """
+    import asyncio
+
     from skyward.cli.node_access import find_node
 
     match place_of(options.source), place_of(options.target):

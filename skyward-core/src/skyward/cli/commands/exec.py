@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import shlex
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
@@ -29,6 +28,7 @@ def run(options: Namespace) -> int:
     Raises:
         UsageError: If there is no command, or no terminal for one.
     """
+    import asyncio
     import sys
 
     from skyward.cli.node_access import find_node, split_node

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
@@ -31,6 +30,8 @@ def run(options: Namespace) -> int:
     Raises:
         UsageError: If what is typed is no port.
     """
+    import asyncio
+
     from skyward.cli.node_access import find_node, split_node
 
     remote, local = ports(options.port)

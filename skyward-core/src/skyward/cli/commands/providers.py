@@ -9,8 +9,6 @@ from typing import Any
 from skyward.cli.terminal import add_json, complain, quiet, say, say_json, table
 from skyward.errors import UsageError
 from skyward.model.cli_command import Command
-from skyward.origin import install
-from skyward.registry import BESIDES, EXTRAS, installed
 
 _WORDS = {True: "ok", False: "FAILED", None: "?"}
 
@@ -36,6 +34,9 @@ def run(options: Namespace) -> int:
     """
     if options.action:
         return _check(options.provider, as_json=options.json)
+    # Late, because the list of commands needs none of it.
+    from skyward.registry import BESIDES, EXTRAS, installed
+
     registry = installed()
     stores = {name: made for name, made in registry.names.items() if f"sky.{name}" in BESIDES}
     found = {
@@ -82,6 +83,9 @@ def _check(name: str, *, as_json: bool) -> int:
 
 
 def _facts(there: Mapping[str, Any], prefix: str, among: Iterable[str]) -> Iterator[Facts]:
+    from skyward.origin import install
+    from skyward.registry import EXTRAS
+
     for name in sorted(there):
         yield {"name": f"{prefix}{name}", "installed": True, "summary": _summary(there[name]), "install": None}
     for full in sorted(among):

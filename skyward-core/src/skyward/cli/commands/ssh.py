@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
@@ -21,6 +20,8 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> int:
     """Open the login shell of the node's user there, with a terminal if there is one here; return its exit code."""
+    import asyncio
+
     from skyward.cli.node_access import find_node, split_node
 
     place = find_node(*split_node(options.node))

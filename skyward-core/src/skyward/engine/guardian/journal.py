@@ -20,12 +20,13 @@ import attrs
 from attrs import frozen
 
 from skyward import private
+from skyward.engine.guardian.state_folder import STATE_HINT, journal_path
 from skyward.errors import ConfigError, PluginError
 from skyward.model.instances.machine import LaunchRequest
 
-_log = logging.getLogger(__name__)
+__all__ = ["STATE_HINT", "Journal", "LaunchRecord", "journal_path", "launches"]
 
-STATE_HINT = "SKYWARD_STATE may name another directory."
+_log = logging.getLogger(__name__)
 
 _VERSION = 1
 _KEPT = 30 * 24 * 3600.0
@@ -106,17 +107,6 @@ class _Write:
 
 class _OtherJournalVersionError(sqlite3.DatabaseError):
     """Report that the tables are those of another version."""
-
-
-def journal_path() -> Path:
-    """
-    Name the file of the journal.
-
-    It is in `SKYWARD_STATE`, else in `skyward` in `XDG_STATE_HOME`, else in `~/.local/state/skyward`.
-    """
-    if state := os.environ.get("SKYWARD_STATE"):
-        return Path(state).expanduser() / "journal.sqlite"
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "skyward" / "journal.sqlite"
 
 
 class Journal:

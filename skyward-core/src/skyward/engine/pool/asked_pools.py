@@ -17,7 +17,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from skyward.engine.guardian.journal import journal_path
+from skyward.engine.guardian.state_folder import journal_path
 
 __all__ = ["ANSWER_TIMEOUT", "PoolAnswer", "ask_each", "ask_pools", "door_folder", "short_path"]
 

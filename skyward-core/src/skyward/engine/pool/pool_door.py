@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from skyward import private
-from skyward.engine.guardian.journal import STATE_HINT
+from skyward.engine.guardian.state_folder import STATE_HINT
 from skyward.engine.pool.asked_pools import ANSWER_TIMEOUT, door_folder, short_path
 from skyward.engine.pool.pool_facts import node_address, pool_facts
 from skyward.engine.pool.pool_stacks import pool_stacks

@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 from skyward import private
-from skyward.engine.guardian.journal import STATE_HINT, journal_path
+from skyward.engine.guardian.state_folder import STATE_HINT, journal_path
 from skyward.errors import ConfigError
 from skyward.plan.config.pool_file_rules import fingerprint, wishes
 
