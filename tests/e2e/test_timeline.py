@@ -12,7 +12,6 @@ import pytest
 
 import skyward as sky
 from skyward.hookspecs import CallTimes, Follower
-from skyward.plugin import Carried, carried
 
 
 @sky.function
@@ -112,9 +111,9 @@ class Texts(Follower):
 
 
 @sky.function
-def brought(*_: object) -> Carried | None:
+def brought(*_: object) -> sky.Carried | None:
     """Return what the call brought along."""
-    return carried("texts")
+    return sky.carried("texts")
 
 
 def test_a_text_travels_with_each_call() -> None:
@@ -133,5 +132,5 @@ def test_a_text_travels_with_each_call() -> None:
     }
     assert 1 == len({each.text for each in both})  # type: ignore[union-attr]
     assert [True, True] == [bool(each.broadcast) for each in both]  # type: ignore[union-attr]
-    assert carried("texts") is None
+    assert sky.carried("texts") is None
     assert texts.over

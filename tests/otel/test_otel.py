@@ -10,7 +10,7 @@ import pytest
 from opentelemetry.trace import Tracer
 
 import skyward as sky
-from skyward_otel.node_spans import AT_ONCE
+from skyward_otel.node_spans import AT_ONCE, SpansEnded
 from tests.otel.collector import Received, Span, receiver
 
 
@@ -154,6 +154,15 @@ def test_metrics_tell_calls_durations_queue_nodes_and_cost(received: Received) -
     assert 0 < durations["double"].sum < 60
     for name in ("skyward.queue.length", "skyward.cost", "skyward.cost.rate", "skyward.calls.running"):
         assert [{"skyward.pool": "pool"}] == [about for about, _ in received.points(name)]
+
+
+@pytest.mark.slow
+def test_spans_of_nodes_that_are_trusted_with_data_come_once_they_are_listed(received: Received) -> None:
+    """Their event is opened as any of the user's own."""
+    plugin = sky.plugins.otel(endpoint=received.url, logs=False)
+    with sky.Compute(console="silent", trust=sky.Data(SpansEnded), plugins=[plugin]) as pool:
+        work(1) >> pool
+    assert 1 == len(named(received, "outer"))
 
 
 def test_many_spans_of_one_call_travel_in_parts(received: Received) -> None:

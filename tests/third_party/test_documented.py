@@ -31,7 +31,9 @@ def example(word: str) -> dict[str, Any]:
 @pytest.mark.parametrize("hook", sorted(name for name in vars(hookspecs) if name.startswith("skyward_")))
 def test_every_hook_is_on_the_page(hook: str) -> None:
     """A hook is named on the page, or the builder that stands for it."""
-    builder = {"transform": "image_transform", "decorate": "decorator"}.get(hook.removeprefix("skyward_"))
+    builder = {"transform": "image_transform", "decorate": "decorator", "follow": "follower"}.get(
+        hook.removeprefix("skyward_")
+    )
     name = f"with_{builder or hook.removeprefix('skyward_')}" if hook.removeprefix("skyward_") in HOOKS else hook
     assert f"`{name}`" in PAGE or f"def {name}(" in PAGE
     assert hook == name or hasattr(Plugin, name)

@@ -188,6 +188,7 @@ if TYPE_CHECKING:
     from skyward.model.spec.trust_setting import Data as Data
     from skyward.model.spec.volumes import Disk as Disk, S3Volume as S3Volume, Volume as Volume
     from skyward.model.spec.worker_layout import Worker as Worker
+    from skyward.node.task.carrying import Carried as Carried, carried as carried
     from skyward.node.task.checkpoint import Checkpoint as Checkpoint
     from skyward.node.task.interruption import (
         Interruption as Interruption,

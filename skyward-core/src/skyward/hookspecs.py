@@ -616,7 +616,7 @@ def skyward_follow(pool: Any) -> Follower | None:
         pool: The pool, which is not open yet.
 
     Returns:
-        A follower, or None. Those of several plugins are told one after the other, each with a text of its own.
+        A follower, or None. Those of several plugins are called one after the other, each with a text of its own.
 
     Example: `.with_follower(lambda pool: Durations())`, where `class Durations(Follower)` has `ended(self, call)`
     Since: 0.1

@@ -93,6 +93,7 @@ LIVES_IN: Mapping[str, str] = {
         "skyward.node.task.rendezvous": ("exchange",),
         "skyward.node.task.output": ("CallbackWriter", "redirect_output", "silent", "stderr", "stdout"),
         "skyward.node.task.interruption": ("Interruption", "interrupted", "interruption", "on_interruption"),
+        "skyward.node.task.carrying": ("Carried", "carried"),
         "skyward.node.task.runtime": ("abandon", "current_accelerator", "instance_info", "is_head", "retire"),
         "skyward.node.task.sampler": ("DistributedSampler",),
         "skyward.node.task.shard": ("shard",),

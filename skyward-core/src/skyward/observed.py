@@ -1,5 +1,5 @@
 """
-What a program hears of a pool: its events, and a timeline of its calls.
+What a program receives of a pool: its events, and a timeline of its calls.
 """
 
 from __future__ import annotations

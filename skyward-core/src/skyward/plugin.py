@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 import attrs
 from attrs import field, frozen
 
-from skyward.carrying import Carried, carried
 from skyward.errors import ConfigError
 from skyward.plugin_failures import Entered, attributed, expect
 from skyward.wrapping import during
@@ -29,10 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HOOKS",
-    "Carried",
     "Plugin",
     "bootstrap_ops",
-    "carried",
     "completed",
     "decorated",
     "during",

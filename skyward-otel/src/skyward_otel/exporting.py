@@ -133,7 +133,7 @@ class Outbox:
             self._wake.set()
 
     def close(self) -> None:
-        """Export what waits, within a moment; what does not get through is counted."""
+        """Send what waits, within a moment; what does not get through is counted."""
         if self._collect is not None and self._thread is None:
             self._start()
         self._closing = True
@@ -239,7 +239,7 @@ def _exporters() -> Iterable[str]:
 
 
 def _suppressed() -> Callable[[], None]:
-    """Have no spans made of the requests of this thread; return what ends that."""
+    """Skip spans of this thread's own requests; return what ends that."""
     from opentelemetry import context
 
     key = getattr(context, "_SUPPRESS_INSTRUMENTATION_KEY", "suppress_instrumentation")

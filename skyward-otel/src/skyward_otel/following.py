@@ -23,7 +23,7 @@ from skyward_otel.trace_text import CallSpan, read, span_of_rank, span_of_run, w
 ENDED = 8192
 """Calls that are remembered after their end, because lines that they printed may come later."""
 
-TOLD: tuple[type[sky.SkywardEvent], ...] = (
+LOGGED: tuple[type[sky.SkywardEvent], ...] = (
     sky.ClusterRequested,
     sky.InfraCreating,
     sky.InstanceLaunching,
@@ -74,10 +74,10 @@ class OtelFollower(Follower):
         self._pool = pool
         self._phases = phases
         self._traces, self._logs = to.wants("traces"), to.wants("logs")
-        heard: list[type[sky.SkywardEvent]] = [sky.NodeReady]
-        heard += [SpansEnded] if self._traces else []
-        heard += [sky.Log, *TOLD] if self._logs else []
-        self.events = tuple(dict.fromkeys(heard))
+        wanted: list[type[sky.SkywardEvent]] = [sky.NodeReady]
+        wanted += [SpansEnded] if self._traces else []
+        wanted += [sky.Log, *LOGGED] if self._logs else []
+        self.events = tuple(dict.fromkeys(wanted))
         self._resource = client_resource(service)
         self._nodes: dict[int | None, Any] = {None: self._resource}
         self._sampler = TracerProvider(resource=self._resource, shutdown_on_exit=False).sampler
@@ -116,7 +116,7 @@ class OtelFollower(Follower):
         return written(CallSpan(trace_id, new(64) or 1, flags, parent, header))
 
     def started(self, attempt: int, node: int, carried: str) -> None:
-        """Note where an attempt is, for what it prints."""
+        """Record where an attempt is, for what it prints."""
         if carried:
             self._running[attempt & (1 << TASK_BITS) - 1] = carried, attempt, 0
 
@@ -133,7 +133,7 @@ class OtelFollower(Follower):
         self._outbox.put(event)
 
     def left(self) -> None:
-        """Export what is left."""
+        """Send what is left."""
         self._outbox.close()
 
     # In the thread that exports.

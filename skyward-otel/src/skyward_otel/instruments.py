@@ -30,7 +30,7 @@ class Instruments:
         self._observation = Observation
         self._last: dict[str, Any] = {"queued": 0, "running": 0, "nodes": {}, "cost": 0.0, "rate": 0.0}
         # Without an interval it has no thread of its own.
-        self._reader = PeriodicExportingMetricReader(_Heard(exporter, self._heard), export_interval_millis=math.inf)
+        self._reader = PeriodicExportingMetricReader(_Heard(exporter, self._answered), export_interval_millis=math.inf)
         self._took = True
         self._provider = MeterProvider(resource=resource, metric_readers=[self._reader], shutdown_on_exit=False)
         meter = self._provider.get_meter("skyward")
@@ -58,14 +58,14 @@ class Instruments:
             self._waits.record(max(0.0, call.placed - call.queued), about)
 
     def collect(self) -> bool:
-        """Export what was measured, and return whether that was taken."""
+        """Collect and export what was measured, and return whether that was taken."""
         self.look()
         self._took = True
         self._reader.collect()
         return self._took
 
     def look(self) -> None:
-        """Note what the pool is at this moment; one that is closed is as it was last seen, but for its cost."""
+        """Record what the pool is at this moment; one that is closed is as it was last seen, but for its cost."""
         cost = self._pool.cost
         self._last |= {"cost": cost.accumulated, "rate": cost.hourly_rate}
         found = self._pool.snapshot()
@@ -74,7 +74,7 @@ class Instruments:
         else:
             self._last |= {"queued": 0, "running": 0, "nodes": {}}
 
-    def _heard(self, took: bool) -> None:  # noqa: FBT001  # the exporter's answer
+    def _answered(self, took: bool) -> None:  # noqa: FBT001  # the exporter's answer
         self._took = took
 
     def _of(self, name: str) -> Callable[[Any], list[Any]]:
@@ -85,7 +85,7 @@ class Instruments:
             yield self._observation(count, {"skyward.pool": self._pool.name, "skyward.node.state": state})
 
 
-def _Heard(exporter: Any, heard: Callable[[bool], None]) -> Any:  # noqa: N802  # it makes a class of what is loaded late
+def _Heard(exporter: Any, answered: Callable[[bool], None]) -> Any:  # noqa: N802  # it makes a class of what is loaded late
     from opentelemetry.sdk.metrics.export import MetricExporter
 
     class Heard(MetricExporter):
@@ -96,7 +96,7 @@ def _Heard(exporter: Any, heard: Callable[[bool], None]) -> Any:  # noqa: N802  
 
         def export(self, metrics_data: Any, timeout_millis: float = 10_000, **kwargs: Any) -> Any:
             result = exporter.export(metrics_data, timeout_millis=timeout_millis, **kwargs)
-            heard(result.name == "SUCCESS")
+            answered(result.name == "SUCCESS")
             return result
 
         def force_flush(self, timeout_millis: float = 10_000) -> bool:

@@ -18,7 +18,6 @@ from opentelemetry import context as contexts, trace
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 
 import skyward as sky
-from skyward.plugin import carried
 from skyward_otel.trace_text import read, span_of_rank, span_of_run
 
 AT_ONCE = 64
@@ -100,7 +99,7 @@ _gathering: Gathering | None = None
 
 
 def provide() -> None:
-    """Have spans of this process gathered, unless the user's own code has seen to that."""
+    """Gather spans of this process, unless the user's own code has seen to that."""
     global _gathering  # noqa: PLW0603  # one for a process, as OpenTelemetry has one provider
     if _gathering is not None:
         return
@@ -113,7 +112,7 @@ def provide() -> None:
 @contextmanager
 def joined() -> Iterator[None]:
     """Run a call in its trace, and send the spans that ended in it."""
-    brought = carried("otel")
+    brought = sky.carried("otel")
     call = None if brought is None else read(brought.text)
     if brought is None or call is None:
         yield

@@ -112,7 +112,7 @@ class Otel:
     @hookimpl
     @contextmanager
     def skyward_around_process(self, info: InstanceInfo) -> Iterator[None]:
-        """Have the spans of functions gathered."""
+        """Gather the spans of functions."""
         if self.traces:
             with importing(self.name, info, "install opentelemetry-sdk there"):
                 from skyward_otel.node_spans import provide

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from skyward.model.events import event as events
 from skyward.model.instances.instance import InstanceInfo
-from skyward.plan.pool.machine_phases import MachinePhases, Moment, Phase
+from skyward.plan.pool.machine_phases import MachinePhase, MachinePhases, Moment
 
 INFO = InstanceInfo(node=1, id="i-1")
 FACTS = {"instance_id": "i-1", "node": 1, "spot": False, "provider": "cloud"}
@@ -34,7 +34,7 @@ def test_a_machine_goes_through_all_phases() -> None:
         ("ready", 21.0, 50.0),
         ("terminate", 50.0, 55.0),
     ]
-    assert expected == [(phase.name, phase.began, phase.ended) for phase in told if isinstance(phase, Phase)]
+    assert expected == [(phase.name, phase.began, phase.ended) for phase in told if isinstance(phase, MachinePhase)]
     assert Moment(1, "i-1", "terminated", 55.0, "the pool was left") == told[-1]
     assert [] == phases.close(60.0)
 

@@ -18,7 +18,7 @@ from skyward.node.worker.streams import WINDOW_BYTES, WINDOW_ITEMS, Window
 from skyward.plan.pool.map_flow import Pace
 
 if TYPE_CHECKING:
-    from skyward.engine.events.trails import Trail
+    from skyward.engine.calls.trail import Trail
 
 _ids = itertools.count(1)
 

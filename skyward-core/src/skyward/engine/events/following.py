@@ -19,7 +19,7 @@ FLUSHING = 5.0
 
 class Following:
     """
-    Have followers told of a pool's calls and events.
+    Pass the calls and events of a pool to its followers.
 
     Args:
         dispatcher: Where the pool's events come from.
@@ -62,13 +62,13 @@ class Following:
             trails.add(name, follower)
 
     def add(self, name: str, follower: Follower) -> None:
-        """Have a pool that is open followed from now on."""
+        """Start following a pool that is open."""
         self._subscribe(follower)
         if self._trails is not None:
             self._trails.add(name, follower)
 
     def remove(self, follower: Follower) -> None:
-        """Have the pool followed no more, once all events until now were delivered."""
+        """Stop following the pool, once all events until now were delivered."""
         cancel = self._cancel.pop(follower, None)
         if cancel is None:
             return

@@ -21,7 +21,7 @@ from skyward.errors import ConfigError
 from skyward.model.events.event import SkywardEvent
 from skyward.model.events.follower import CallTimes, Follower
 from skyward.plan.pool import trace_events as lines
-from skyward.plan.pool.machine_phases import MACHINES, MachinePhases, Phase
+from skyward.plan.pool.machine_phases import MACHINES, MachinePhase, MachinePhases
 
 _log = logging.getLogger(__name__)
 
@@ -90,14 +90,14 @@ class Timeline(Follower):
         self.left()
 
     def ended(self, call: CallTimes) -> None:
-        """Note that an attempt ended."""
+        """Take an attempt that ended."""
         if len(self._waiting) < WAITING:
             self._take(call)
         else:
             self._left_out += 1
 
     def happened(self, event: SkywardEvent) -> None:
-        """Note what happened to a machine."""
+        """Take what happened to a machine."""
         self._take(event)
 
     def left(self) -> None:
@@ -144,20 +144,20 @@ class Timeline(Follower):
         if self._size > LARGEST:
             self._left_out += 1
             return []
-        made = lines.call_lines(call, self._since)
+        made = [lines.call_lines(call, self._since)]
         if call.node is None or call.began is None:
             return made
         return self._name(call.node, lines.row(call), f"process {call.lane}, slot {call.slot}") + made
 
     def _machine(self, event: SkywardEvent) -> list[str]:
         made: list[str] = []
-        for told in self._phases.take(event):
-            tid = self._machine_row(told.node, told.instance)
-            made += self._name(told.node, tid, f"machine {told.instance}")
-            if isinstance(told, Phase):
-                made.append(lines.phase(told.node, tid, told.name, told.began, told.ended, self._since))
+        for step in self._phases.take(event):
+            tid = self._machine_row(step.node, step.instance)
+            made += self._name(step.node, tid, f"machine {step.instance}")
+            if isinstance(step, MachinePhase):
+                made.append(lines.phase(step.node, tid, step.name, step.began, step.ended, self._since))
             else:
-                made.append(lines.instant(lines.of_node(told.node), tid, told.name, told.at, self._since, told.reason))
+                made.append(lines.instant(lines.of_node(step.node), tid, step.name, step.at, self._since, step.reason))
         return made
 
     def _machine_row(self, node: int, instance: str) -> int:
@@ -207,5 +207,5 @@ class Timeline(Follower):
 
 
 def _separated(made: list[str]) -> list[str]:
-    """Put a comma before each line; the file's first one is written by itself."""
+    """Add a comma before each line; the file's first one is written by itself."""
     return [",\n" + line for line in made]

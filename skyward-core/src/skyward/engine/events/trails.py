@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import heapq
 import logging
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from skyward.engine.calls.trail import Trail
 from skyward.link.messages import task_of
 from skyward.model.events.follower import CallTimes, Follower
 from skyward.plan.pool.call_times import ran_between
@@ -21,44 +21,6 @@ _log = logging.getLogger(__name__)
 _NOTHING: Mapping[str, str] = {}
 
 
-class Trail:
-    """Hold when a call was where, by the monotonic clock; a call of a pool that is not followed has none."""
-
-    __slots__ = ("_held", "carried", "node", "placed", "queued", "row", "sent", "slot", "submitted")
-
-    def __init__(self, submitted: float, carried: Mapping[str, str]) -> None:
-        self.submitted = self.queued = submitted
-        self.carried = carried
-        self.sent: float | None = None
-        self.placed: float | None = None
-        self.node: int | None = None
-        self.row: tuple[int, int] = (0, 0)
-        self.slot = -1
-        self._held: list[int] | None = None
-
-    def take(self, free: list[int], ends: list[float]) -> None:
-        """Take a slot of a worker process, the lowest that is free."""
-        self.vacate()
-        if free:
-            self.slot = heapq.heappop(free)
-        else:
-            self.slot = len(ends)
-            ends.append(0.0)
-        self._held = free
-
-    def vacate(self) -> None:
-        """Leave the slot, before the next call takes it."""
-        if self._held is not None:
-            heapq.heappush(self._held, self.slot)
-            self._held = None
-
-    def copy(self) -> Trail:
-        """Return the trail of another call that is queued now with this one, as for the ranks of a broadcast."""
-        trail = Trail(self.submitted, self.carried)
-        trail.queued = time.monotonic()
-        return trail
-
-
 class Trails:
     """
     Tell the followers of one pool what becomes of its calls.
@@ -69,6 +31,7 @@ class Trails:
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.followers: tuple[tuple[str, Follower], ...] = ()
+        self._starters: tuple[tuple[str, Follower], ...] = ()
         self.ahead: dict[int, float] = {}
         self._since_1970 = clock() - time.monotonic()
         # Of each worker process: the slots that are free, and when the last call in each ended.
@@ -77,12 +40,18 @@ class Trails:
         self._failed: set[str] = set()
 
     def add(self, name: str, follower: Follower) -> None:
-        """Have calls followed from now on, by a plugin of a name."""
+        """Start following calls, for a plugin of a name."""
         self.followers = (*self.followers, (name, follower))
+        self._choose()
 
     def remove(self, follower: Follower) -> None:
-        """Have calls followed no more."""
+        """Stop following calls."""
         self.followers = tuple(each for each in self.followers if each[1] is not follower)
+        self._choose()
+
+    def _choose(self) -> None:
+        """Choose the followers that have a use for the start of a call: most have none."""
+        self._starters = tuple(each for each in self.followers if type(each[1]).started is not Follower.started)
 
     def begin(self, function: str) -> Trail | None:
         """Begin the trail of a call that is about to be made in this thread; None where nothing follows."""
@@ -104,9 +73,11 @@ class Trails:
         trail = call.trail
         assert trail is not None
         row = trail.row = (node, call.lane)
-        trail.take(self._free.setdefault(row, []), self._ends.setdefault(row, []))
+        if row not in self._free:
+            self._free[row], self._ends[row] = [], []
+        trail.take(self._free[row], self._ends[row])
         trail.placed, trail.node = time.monotonic(), node
-        for name, follower in self.followers:
+        for name, follower in self._starters:
             try:
                 follower.started(call.id, node, trail.carried.get(name, ""))
             except Exception:
@@ -116,41 +87,34 @@ class Trails:
         """Record that an attempt ended, and begin the trail of the next one, if there is one."""
         trail = call.trail
         assert trail is not None
-        now, offset = time.monotonic(), self._since_1970
-        node = answer.node if answer.node is not None else trail.node
+        trail.vacate()
+        offset = self._since_1970
+        now = time.monotonic() + offset
+        node = trail.node if answer.node is None else answer.node
         sent = None if trail.sent is None else trail.sent + offset
         placed = None if trail.placed is None else trail.placed + offset
-        began, ended = ran_between(
-            placed=placed,
-            sent=sent,
-            answered=now + offset,
-            began=answer.began - self.ahead.get(node, 0.0) if answer.began and node is not None else None,
-            seconds=answer.seconds,
-        )
-        slot = trail.slot
-        if slot >= 0 and began is not None and ended is not None:
+        said = answer.began and answer.began - self.ahead.get(node, 0.0)  # type: ignore[arg-type]  # None is no node
+        began, ended = ran_between(placed, sent, now, said or None, answer.seconds)
+        if trail.slot >= 0 and ended is not None and began is not None:
             # Calls of one slot come one after the other, however little the clocks differ.
             ends = self._ends[trail.row]
-            began = max(began, min(ends[slot], ended))
-            ends[slot] = ended
-        trail.vacate()
-        failure = answer.headline() if answer.failed else None
-        stopped = answer.failed and answer.stopped
-        about = (task_of(call.id), call.id, call.function.name)
-        times = (
-            *(trail.submitted + offset, trail.queued + offset, sent, placed, began, ended, now + offset),
-            *(failure, stopped, again),
-        )
-        for name, follower in self.followers:
-            carried = trail.carried.get(name, "")
+            before = ends[trail.slot]
+            if began < before <= ended:
+                began = before
+            ends[trail.slot] = ended
+        failure, stopped = (answer.headline(), answer.stopped) if answer.failed else (None, False)
+        number, name, carried = call.id, call.function.name, trail.carried
+        where = (call.broadcast, node, trail.row[1], max(trail.slot, 0))
+        when = (trail.submitted + offset, trail.queued + offset, sent, placed, began, ended, now)
+        for plugin, follower in self.followers:
+            text = carried.get(plugin, "") if carried else ""
+            attempt = (task_of(number), number, name, text, *where, *when, failure, stopped, again)
             try:
-                follower.ended(
-                    CallTimes._make((*about, carried, call.broadcast, node, trail.row[1], max(slot, 0), *times))
-                )
+                follower.ended(CallTimes._make(attempt))
             except Exception:
-                self._report(name, "ended")
+                self._report(plugin, "ended")
         if again:
-            call.trail = Trail(now + delay, trail.carried)
+            call.trail = Trail(now - offset + delay, trail.carried)
 
     def _report(self, name: str, method: str) -> None:
         if name not in self._failed:

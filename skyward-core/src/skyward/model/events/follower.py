@@ -17,7 +17,7 @@ class CallTimes(NamedTuple):
 
     Args:
         task: Number of the call, the same for all its attempts; as text it is the `task_id` of events.
-        attempt: Number of the attempt, which no other call of this program has; `carried` has it on the node.
+        attempt: Number of the attempt, which no other call of this program has; `sky.carried` has it on the node.
         function: What the user calls it.
         carried: The text that the follower sent along.
         broadcast: Number of the broadcast that it is part of; 0 for another call.
@@ -71,7 +71,7 @@ class Follower:
 
     def submitted(self, function: str) -> str:
         """
-        Return a text that travels with a call; `skyward.plugin.carried` returns it on the node.
+        Return a text that travels with a call; `sky.carried` returns it on the node.
 
         Called in the thread that makes the call, in its context, before the arguments are pickled.
         """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def ran_between(
-    *, placed: float | None, sent: float | None, answered: float, began: float | None, seconds: float
+    placed: float | None, sent: float | None, answered: float, began: float | None, seconds: float
 ) -> tuple[float | None, float | None]:
     """
     Return when a call began and ended on its node, neither before it was sent nor after its answer was here.
@@ -18,16 +18,20 @@ def ran_between(
         began: When it began, by the node's clock, corrected; None where the node did not say.
         seconds: How long it ran, as the node measured.
 
-    >>> ran_between(placed=10.0, sent=10.0, answered=12.0, began=10.5, seconds=1.0)
+    >>> ran_between(10.0, 10.0, 12.0, 10.5, 1.0)
     (10.5, 11.5)
-    >>> ran_between(placed=10.0, sent=10.0, answered=12.0, began=9.0, seconds=1.0)
+    >>> ran_between(10.0, 10.0, 12.0, 9.0, 1.0)
     (10.0, 11.0)
-    >>> ran_between(placed=10.0, sent=10.0, answered=12.0, began=14.0, seconds=1.0)
+    >>> ran_between(10.0, 10.0, 12.0, 14.0, 1.0)
     (11.0, 12.0)
-    >>> ran_between(placed=None, sent=None, answered=12.0, began=None, seconds=0.0)
+    >>> ran_between(None, None, 12.0, None, 0.0)
     (None, None)
     """
     if began is None or sent is None:
         return (None, None) if placed is None else (placed, answered)
-    began = max(sent, min(began, answered - seconds))
-    return began, min(began + seconds, answered)
+    if began > answered - seconds:
+        began = answered - seconds
+    if began < sent:
+        began = sent
+    ended = began + seconds
+    return began, min(answered, ended)

@@ -8,7 +8,7 @@ from attrs import define, field
 
 from skyward.model.events import event as events
 
-__all__ = ["MACHINES", "MachinePhases", "Moment", "Phase"]
+__all__ = ["MACHINES", "MachinePhases", "Moment", "MachinePhase"]
 
 MACHINES: tuple[type[events.SkywardEvent], ...] = (
     events.InstanceRequested,
@@ -46,7 +46,7 @@ _HAPPENS: dict[type[events.SkywardEvent], str] = {
 _LAST = (events.InstanceDestroyed, events.InstanceLingers)
 
 
-class Phase(NamedTuple):
+class MachinePhase(NamedTuple):
     """
     Tell what a machine did for a time.
 
@@ -102,32 +102,32 @@ class MachinePhases:
     _asked: dict[int, float] = field(factory=dict, init=False)
     _open: dict[tuple[int, str], tuple[str, float]] = field(factory=dict, init=False)
 
-    def take(self, event: events.SkywardEvent) -> list[Phase | Moment]:
+    def take(self, event: events.SkywardEvent) -> list[MachinePhase | Moment]:
         """Take an event, and return the phase that it ends and what happened at this moment."""
         if isinstance(event, events.InstanceRequested):
             self._asked[event.node] = event.at
             return []
         node, instance = _machine(event)
-        told: list[Phase | Moment] = []
+        steps: list[MachinePhase | Moment] = []
         if isinstance(event, events.InstanceLaunched) and node in self._asked:
-            told.append(Phase(node, instance, "launch", self._asked.pop(node), event.at))
+            steps.append(MachinePhase(node, instance, "launch", self._asked.pop(node), event.at))
         key, kind = (node, instance), type(event)
         if kind in _BEGINS or kind in _LAST:
-            told += self._end(key, event.at)
+            steps += self._end(key, event.at)
         if kind in _BEGINS:
             self._open[key] = _BEGINS[kind], event.at
         elif kind in _HAPPENS:
             reason = getattr(event, "reason", "")
-            told.append(Moment(node, instance, _HAPPENS[kind], event.at, reason))
-        return told
+            steps.append(Moment(node, instance, _HAPPENS[kind], event.at, reason))
+        return steps
 
-    def close(self, at: float) -> list[Phase]:
+    def close(self, at: float) -> list[MachinePhase]:
         """Return what is under way, as far as it has come."""
         return [phase for key in list(self._open) for phase in self._end(key, at)]
 
-    def _end(self, key: tuple[int, str], at: float) -> list[Phase]:
+    def _end(self, key: tuple[int, str], at: float) -> list[MachinePhase]:
         name, began = self._open.pop(key, ("", 0.0))
-        return [Phase(*key, name, began, at)] if name else []
+        return [MachinePhase(*key, name, began, at)] if name else []
 
 
 def _machine(event: events.SkywardEvent) -> tuple[int, str]:

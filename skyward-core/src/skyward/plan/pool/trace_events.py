@@ -18,13 +18,6 @@ CLIENT = 1
 _ROWS = 1000
 """Numbers of threads that a worker process has; those below are machines."""
 
-_RUN = (
-    '{"ph":"X","cat":"%s","name":%s,"pid":%d,"tid":%d,"ts":%.1f,"dur":%.1f,%s"args":{"task":%d,"attempt":%d,'
-    '"outcome":"%s"%s}}'
-)
-_WAY = '{"ph":"%s","cat":"call","id":"%x","name":%s,"pid":1,"tid":0,"ts":%.1f}'
-_BEGIN = '{"ph":"b","cat":"call","id":"%x","name":%s,"pid":1,"tid":0,"ts":%.1f,"args":{"outcome":"%s"%s}}'
-
 
 @lru_cache(maxsize=1024)
 def quoted(text: str) -> str:
@@ -107,7 +100,7 @@ def instant(pid: int, tid: int, name: str, at: float, since: float, reason: str 
     )
 
 
-def call_lines(call: CallTimes, since: float) -> list[str]:
+def call_lines(call: CallTimes, since: float) -> str:
     """
     Return the lines of an attempt of a call: its way, at the client, and when it ran, at its node.
 
@@ -115,34 +108,37 @@ def call_lines(call: CallTimes, since: float) -> list[str]:
         call: The attempt.
         since: When the recording began.
     """
-    how, name = outcome(call), quoted(call.function)
-    why = "" if call.failure is None else f',"failure":{json.dumps(call.failure)}'
-    # To a whole tenth of a microsecond: what follows each other has one time, and is nested however it is rounded.
-    submitted = round((call.submitted - since) * 1e6, 1)
-    answered = round((call.answered - since) * 1e6, 1)
-    lines = [_BEGIN % (call.attempt, name, submitted, how, why)]
-    ran = call.began is not None and call.ended is not None and call.node is not None
-    began = round((call.began - since) * 1e6, 1) if call.began is not None and ran else answered
-    queued = min(began, max(submitted, round((call.queued - since) * 1e6, 1)))
-    placed = began if call.placed is None else min(began, max(queued, round((call.placed - since) * 1e6, 1)))
-    ended = round((call.ended - since) * 1e6, 1) if call.ended is not None and ran else answered
-    for part, start, end in (
-        ("submit", submitted, queued),
-        ("queue", queued, placed),
-        ("transfer", placed, began),
-        ("run", began, ended),
-        ("result", ended, answered),
-    ):
-        if end > start:
-            quoted_part = quoted(part)
-            lines.append(_WAY % ("b", call.attempt, quoted_part, start))
-            lines.append(_WAY % ("e", call.attempt, quoted_part, end))
-    lines.append(_WAY % ("e", call.attempt, name, answered))
-    if ran and call.node is not None:
-        pid, tid = of_node(call.node), row(call)
-        colour = '"cname":"terrible",' if how in ("failed", "retried") else ""
-        about = (name, pid, tid, began, ended - began, colour, call.task, call.attempt, how, why)
-        lines.append(_RUN % ("call" if how == "ok" else how, *about))
-        if how in ("failed", "retried"):
-            lines.append(instant(pid, tid, how, since + ended / 1e6, since, call.failure or ""))
-    return lines
+    how, why = "ok", ""
+    if call.failure is not None:
+        how, why = outcome(call), f',"failure":{json.dumps(call.failure)}'
+    # Whole microseconds, so that what follows each other has one time.
+    submitted, answered = int((call.submitted - since) * 1e6), int((call.answered - since) * 1e6)
+    # One text for all lines: putting them together one by one takes three times as long.
+    name, ident, all_are = quoted(call.function), f"{call.attempt:x}", '"pid":1,"tid":0,"ts":'
+    begins, ends = f'{{"ph":"b","cat":"call","id":"{ident}","name":', f'{{"ph":"e","cat":"call","id":"{ident}","name":'
+    whole = f'{begins}{name},{all_are}{submitted},"args":{{"outcome":"{how}"{why}}}}},\n'
+    over = f"{ends}{name},{all_are}{answered}}}"
+    if call.began is None or call.ended is None or call.node is None:
+        queued = min(answered, max(submitted, int((call.queued - since) * 1e6)))
+        return (
+            f'{whole}{begins}"submit",{all_are}{submitted}}},\n{ends}"submit",{all_are}{queued}}},\n'
+            f'{begins}"queue",{all_are}{queued}}},\n{ends}"queue",{all_are}{answered}}},\n{over}'
+        )
+    began, ended = int((call.began - since) * 1e6), int((call.ended - since) * 1e6)
+    queued = min(began, max(submitted, int((call.queued - since) * 1e6)))
+    placed = began if call.placed is None else min(began, max(queued, int((call.placed - since) * 1e6)))
+    pid, tid = of_node(call.node), row(call)
+    category, colour, mark = "call", "", ""
+    if how in ("failed", "retried"):
+        category, colour = how, '"cname":"terrible",'
+        mark = f",\n{instant(pid, tid, how, since + ended / 1e6, since, call.failure or '')}"
+    return (
+        f'{whole}{begins}"submit",{all_are}{submitted}}},\n{ends}"submit",{all_are}{queued}}},\n'
+        f'{begins}"queue",{all_are}{queued}}},\n{ends}"queue",{all_are}{placed}}},\n'
+        f'{begins}"transfer",{all_are}{placed}}},\n{ends}"transfer",{all_are}{began}}},\n'
+        f'{begins}"run",{all_are}{began}}},\n{ends}"run",{all_are}{ended}}},\n'
+        f'{begins}"result",{all_are}{ended}}},\n{ends}"result",{all_are}{answered}}},\n{over},\n'
+        f'{{"ph":"X","cat":"{category}","name":{name},"pid":{pid},"tid":{tid},"ts":{began},'
+        f'"dur":{ended - began},{colour}"args":{{"task":{call.task},"attempt":{call.attempt},'
+        f'"outcome":"{how}"{why}}}}}{mark}'
+    )
