@@ -46,7 +46,7 @@ def run(options: Namespace) -> int:
         ConfigError: If what is asked for cannot be.
     """
     from skyward.cli.json_facts import answered, offer_facts
-    from skyward.cli.offer_table import HEADER, row
+    from skyward.cli.sold_table import HEADER, row
     from skyward.errors import AllProvidersFailedError
     from skyward.market.asking import provider_handles
     from skyward.market.repository import Offers

@@ -70,7 +70,7 @@ def _asked(pool: str | None) -> list[PoolAnswer]:
 
 def _show(answers: list[PoolAnswer]) -> int:
     """Print what pools say, and return the exit code."""
-    from skyward.cli.pool_table import shown
+    from skyward.cli.open_pool_table import shown
 
     if pools := [answer.facts for answer in answers if answer.facts]:
         say(shown(pools, now=time.time()))

@@ -129,8 +129,8 @@ class Call:
     """
 
     __slots__ = (
-        "asked", "attempt", "began", "broadcast", "caller", "cancelled", "cell", "deadline", "feeder", "function", "gave",
-        "id", "index", "interruptions", "lane", "members", "node", "on", "payload", "queue_timeout", "retries",
+        "asked", "attempt", "began", "broadcast", "caller", "cancelled", "cell", "deadline", "feeder", "function",
+        "gave", "id", "index", "interruptions", "lane", "members", "node", "on", "payload", "queue_timeout", "retries",
         "retry", "sent", "sink", "streams", "timeout", "trail", "until", "window",
     )  # fmt: skip
 
