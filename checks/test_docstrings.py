@@ -17,8 +17,9 @@ WITH_EXAMPLES = [path for path in sources() if ">>> " in path.read_text(encoding
 
 
 @pytest.mark.parametrize("path", WITH_EXAMPLES, ids=relative)
-def test_examples_are_true(path: Path) -> None:
-    """What the examples of a module print is what they show."""
+def test_examples_are_true(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the examples of a module print is what they show; the pools that they open leave no log with the user."""
+    monkeypatch.setenv("SKYWARD_STATE", str(tmp_path))
     result = doctest.testmod(
         import_module(module_of(path)), optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     )

@@ -129,7 +129,7 @@ def desk(tmp_path: Path) -> Desk:
 
 def test_images_are_listed_with_what_they_cost(desk: Desk) -> None:
     """A row for each, and the sum."""
-    assert (0, "shelf: no machine image that is meant.\n", "") == desk.sky("images", "--provider", "shelf")
+    assert (0, "shelf: no machine image found.\n", "") == desk.sky("images", "--provider", "shelf")
     desk.fill(OLD, ADDED, OTHER)
     code, answer, complaint = desk.sky("images", "--provider", "shelf")
     assert (0, "") == (code, complaint)

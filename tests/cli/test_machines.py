@@ -120,7 +120,7 @@ def test_a_pool_that_has_nothing_is_not_there(desk: Desk, words: tuple[str, ...]
 def test_what_a_killed_client_leaves_is_listed_and_ended(desk: Desk) -> None:
     """By the name of its pool, whichever client asks."""
     code, answer, _ = desk.sky("ls", *HERE)
-    assert (code, answer) == (0, "rehearsal: no machine that is meant.\n")
+    assert (code, answer) == (0, "rehearsal: no machine found.\n")
     desk.forget("train")
     desk.forget("sweep")
     code, answer, complaint = desk.sky("ls", "train", *HERE)
@@ -153,7 +153,7 @@ def test_a_cloud_without_credentials_is_named(desk: Desk) -> None:
     without = {name: value for name, value in desk.env.items() if not name.startswith(("AWS_", "RUNPOD_"))}
     desk.env = {**without, "HOME": str(desk.folder)}
     code, answer, complaint = desk.sky("ls", *HERE, "--provider", "runpod")
-    assert (1, "rehearsal: no machine that is meant.\n") == (code, answer)
+    assert (1, "rehearsal: no machine found.\n") == (code, answer)
     assert complaint.startswith("sky: runpod cannot be asked for lack of credentials, and may have more.")
     assert "sky providers check runpod" in complaint
     code, answer, _ = desk.sky("ls", "--json", *HERE, "--provider", "runpod")
@@ -242,7 +242,7 @@ def test_other_peoples_machines_are_left_alone(desk: Desk) -> None:
 def test_only_machines_whose_client_is_gone_are_expired(desk: Desk) -> None:
     """As their tags tell."""
     desk.forget("sweep")
-    assert desk.sky("down", "--expired", "--yes")[1] == "rehearsal: no machine that is meant.\n"
+    assert desk.sky("down", "--expired", "--yes")[1] == "rehearsal: no machine found.\n"
     desk.expire()
     assert desk.sky("down", "--expired", "--yes")[0] == 0
     assert desk.cloud.machines() == []

@@ -42,7 +42,7 @@ def test_offers_are_listed_for_programs(capsys: pytest.CaptureFixture[str]) -> N
 def test_what_nothing_meets_is_no_failure(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """It was asked, and sells none."""
     assert 0 == main(["offers", "--provider", "local", *words])
-    assert "local: no offer that is meant.\n" == capsys.readouterr().out
+    assert "local: no offer found.\n" == capsys.readouterr().out
 
 
 def test_a_provider_that_cannot_be_asked_is_named(capsys: pytest.CaptureFixture[str]) -> None:

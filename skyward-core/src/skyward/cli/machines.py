@@ -90,7 +90,7 @@ def nothing_of(answers: Answers[Any], what: str) -> str:
         return f"No provider that could be asked has a {what}."
     if not answers.asked:
         return f"No provider that has a {what} is installed or named in a skyward.toml here. Type: sky providers"
-    return f"{', '.join(answers.asked)}: no {what} that is meant."
+    return f"{', '.join(answers.asked)}: no {what} found."
 
 
 def complain_of_none(

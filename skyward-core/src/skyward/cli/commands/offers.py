@@ -66,7 +66,7 @@ def run(options: Namespace) -> int:
         if len(found) == options.limit:
             say(f"These are the first {options.limit}. For all of them: --limit 0")
     elif answering := [name for name in market.providers if name not in market.failures]:
-        say(f"{', '.join(answering)}: no offer that is meant.")
+        say(f"{', '.join(answering)}: no offer found.")
     return complain_of(market.failures)
 
 
