@@ -15,7 +15,7 @@ import skyward as sky
 PAGES = sorted((Path(__file__).parents[2] / "docs").glob("reference-*.md"))
 ENTRY = re.compile(
     r"^## sky\.(\w+)\n\n::: (\S+)$|^::: (\S+)\n    options:\n      show_root_heading: true\n      heading: sky\.(\w+)$",
-    re.M,
+    re.MULTILINE,
 )
 ELSEWHERE = {"Pool": "Compute", "Callback": "", "DEFAULT_IMAGE": "", "sky": ""}
 """Names that have no entry of their own, and under which one they are; what is no class or function has none."""
