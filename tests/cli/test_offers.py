@@ -32,7 +32,7 @@ def test_offers_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_offers_are_listed_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     """As one JSON value."""
-    assert 0 == main(["offers", "--provider", "local", "--json", "--sort", "-vcpus"])
+    assert 0 == main(["offers", "--provider", "local", "--json", "--sort=-vcpus"])
     found = json.loads(capsys.readouterr().out)
     assert (["local"], {}) == (found["asked"], found["failures"])
     assert ["local"] == [offer["provider"] for offer in found["offers"]]

@@ -32,7 +32,10 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--spot", action="store_true", help="sold as spot, and ordered by that price")
     parser.add_argument("--on-demand", action="store_true", help="sold on demand, and ordered by that price")
     parser.add_argument(
-        "--sort", default="price", metavar="FIELD", help="price, vcpus, memory_gb, provider, ...; -vcpus"
+        "--sort",
+        default="price",
+        metavar="FIELD",
+        help="price, vcpus, memory_gb, provider, ...; --sort=-vcpus for the most first",
     )
     parser.add_argument("--limit", type=int, default=MOST, metavar="N", help=f"so many at most; {MOST}, 0 for all")
     add_json(parser)
