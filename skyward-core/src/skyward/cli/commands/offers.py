@@ -35,7 +35,7 @@ def arguments(parser: ArgumentParser) -> None:
         "--sort",
         default="price",
         metavar="FIELD",
-        help="price, vcpus, memory_gb, provider, ...; --sort=-vcpus for the most first",
+        help="price, vcpus, memory_gb, ...; --sort=-vcpus: the most first",
     )
     parser.add_argument("--limit", type=int, default=MOST, metavar="N", help=f"so many at most; {MOST}, 0 for all")
     add_json(parser)
