@@ -44,6 +44,14 @@ class Kept:
 QUIET, KEPT = Silence(), Kept()
 
 
+@pytest.fixture(autouse=True)
+def _alone_in_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Count no thread that was there before: tests that open pools leave the engine's, beside which none is alone."""
+    others = {thread for thread in threading.enumerate() if thread is not threading.current_thread()}
+    every = threading.enumerate
+    monkeypatch.setattr(threading, "enumerate", lambda: [thread for thread in every() if thread not in others])
+
+
 @pytest.mark.parametrize(
     ("calls", "out", "err"),
     [
